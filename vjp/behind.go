@@ -20,12 +20,11 @@ import (
 // place is a point v at which r is differentiated for a problem with r(K b): z = prox_{eta r}(v), the
 // multiplier u = (v - z)/eta of K b = z, which is a subgradient of r at z, and the model of r there.
 type place struct {
-	v, z  array.Batch
-	eta   float64
-	j     prox.Derivative
-	taken bool        // j belongs to the linearization
-	model *prox.Model // nil for none
-	// equations are those of the space, nil where it is not known.
+	v, z      array.Batch
+	eta       float64
+	j         prox.Derivative
+	taken     bool        // j belongs to the linearization
+	model     *prox.Model // nil for none
 	equations equations
 }
 
@@ -67,7 +66,6 @@ func (at *place) onRange(dev array.Device) error {
 	return err
 }
 
-// onRange is a derivative with a model of its own.
 type onRange struct {
 	prox.Derivative
 	model *prox.Model
@@ -91,7 +89,6 @@ func (j *onRange) Release() {
 	j.Derivative.Release()
 }
 
-// take hands the derivative over.
 func (at *place) take() prox.Derivative {
 	at.taken = true
 	return at.j
@@ -166,7 +163,6 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, r *place) (*line
 	return l, dev.Err()
 }
 
-// bySaddle is the derivative by the saddle point system.
 func (s *setting) bySaddle(ctx context.Context, r *place, norm2 float64, reason string) (*linearization, error) {
 	made, by, err := system.Saddle(ctx, s.p.Device, s.p.A, s.p.K, r.j, r.eta, norm2)
 	if err != nil {

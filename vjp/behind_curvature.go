@@ -55,7 +55,6 @@ func nullSpace(dev array.Device, k linops.Operator, t space.Space) (space.Space,
 	return space.Span(span), kept, dev.Err()
 }
 
-// others are the rows of K that a model's space does not leave free.
 func others(q int, f space.Form) []int {
 	var rows []int
 	next := 0
@@ -69,7 +68,6 @@ func others(q int, f space.Form) []int {
 	return rows
 }
 
-// columnsOf are some of m's.
 func columnsOf(m *mat.Dense, set []int) *mat.Dense {
 	r, _ := m.Dims()
 	if len(set) == 0 {
@@ -273,5 +271,4 @@ func (c *denseCurvature) Trace() (trace, frobenius2 float64, ok bool) {
 func (c *denseCurvature) Bytes() int64 { return c.inverse.Bytes() }
 func (c *denseCurvature) Release()     { c.inverse.Free() }
 
-// errNoCurvature says that no matrix of the curvature is known.
 var errNoCurvature = errors.New("vjp: the curvature of the regularizer behind K is not known as a matrix")

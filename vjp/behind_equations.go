@@ -20,13 +20,11 @@ type equations interface {
 	multiplier(h []float64) []float64
 }
 
-// noEquations are those of R^p.
 type noEquations struct{ p, q int }
 
 func (e noEquations) along([]float64) []float64      { return make([]float64, e.p) }
 func (e noEquations) multiplier([]float64) []float64 { return make([]float64, e.q) }
 
-// turned are those of an orthogonal K.
 type turned struct {
 	dev array.Device
 	k   linops.Operator
@@ -54,7 +52,6 @@ func (e *dense) upper() blas64.Triangular {
 	return blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: e.f.Rank, Data: r.Data, Stride: r.Stride}
 }
 
-// along is the u of least norm.
 func (e *dense) along(m []float64) []float64 {
 	w := mat.NewVecDense(e.f.Rank, nil)
 	for i, j := range e.f.Pivot[:e.f.Rank] {
@@ -66,7 +63,6 @@ func (e *dense) along(m []float64) []float64 {
 	return u.RawVector().Data
 }
 
-// multiplier is an s with few entries.
 func (e *dense) multiplier(h []float64) []float64 {
 	var w mat.VecDense
 	w.MulVec(e.f.Q.T(), mat.NewVecDense(len(h), h))
@@ -129,7 +125,6 @@ func newForest(pairs *linops.Pairs, p int, joined []int32) *forest {
 	return f
 }
 
-// ends are the nodes of an edge.
 func (f *forest) ends(i int32) (a, b int32) {
 	if a, b = f.pairs.Plus[i], f.pairs.Minus[i]; a < 0 {
 		a = int32(f.p)
@@ -145,7 +140,6 @@ func (f *forest) other(i, j int32) int32 {
 	return a + b - j
 }
 
-// entry is K's entry of an edge at a node.
 func (f *forest) entry(i, j int32) float64 {
 	if f.pairs.Plus[i] == j {
 		return f.pairs.Weight(int(i))
@@ -153,7 +147,6 @@ func (f *forest) entry(i, j int32) float64 {
 	return -f.pairs.Weight(int(i))
 }
 
-// along is 0 at the roots.
 func (f *forest) along(m []float64) []float64 {
 	u := make([]float64, f.p+1)
 	for _, j := range f.order {
@@ -163,7 +156,6 @@ func (f *forest) along(m []float64) []float64 {
 	return u[:f.p]
 }
 
-// multiplier sums up h from the leaves.
 func (f *forest) multiplier(h []float64) []float64 {
 	s, sum := make([]float64, len(f.pairs.Plus)), append(h, 0)
 	for at := len(f.order) - 1; at >= 0; at-- {
@@ -175,7 +167,6 @@ func (f *forest) multiplier(h []float64) []float64 {
 	return s
 }
 
-// along is the u of least norm.
 func (s *sequenceSpace) along(m []float64) []float64 {
 	u, left, work := make([]float64, s.p), make([]float64, s.q), make([]float64, s.p+s.q)
 	for at, i := range s.zero {

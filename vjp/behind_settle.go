@@ -162,7 +162,6 @@ func (n *newton) deliver(ctx context.Context, sol *solve.Solution) (taken bool, 
 	return sol.Move(ctx, n.b, r.v, u, r.eta)
 }
 
-// newton is a run of Newton's method.
 type newton struct {
 	at    *solve.Point
 	o     Options
@@ -181,7 +180,6 @@ func (n *newton) release() {
 	n.leave()
 }
 
-// leave gives up the place.
 func (n *newton) leave() {
 	if n.l != nil {
 		n.l.Release()
@@ -192,7 +190,6 @@ func (n *newton) leave() {
 	n.l, n.place = nil, nil
 }
 
-// begin linearizes at the solution, if it is not done.
 func (n *newton) begin(ctx context.Context) error {
 	if n.b.IsZero() {
 		n.b = n.at.B.Device().Alloc(1, n.at.B.N())
@@ -234,7 +231,6 @@ func (n *newton) balanced() float64 {
 	return eta
 }
 
-// normals are n standard normal numbers.
 func normals(rng *rand.Rand, n int) []float64 {
 	x := make([]float64, n)
 	for i := range x {
@@ -264,7 +260,6 @@ func most(x array.Batch) float64 {
 	return top[0]
 }
 
-// linearize goes to v.
 func (n *newton) linearize(ctx context.Context, v array.Batch, eta float64) error {
 	place, err := newPlace(n.at.Problem.R, v, eta)
 	if err != nil {
@@ -432,7 +427,6 @@ func curve(dst array.Batch, t space.Space, times func(x []float64) []float64, k 
 	dev.Lin(dst, 1, dst, 1, e)
 }
 
-// vicinity are the points near v.
 func (n *newton) vicinity(settled bool) *vicinity {
 	return &vicinity{
 		r: n.at.Problem.R, j: n.place.j, v: n.place.v, eta: n.place.eta,

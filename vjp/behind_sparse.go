@@ -62,7 +62,6 @@ func (c *sparseCurvature) Precondition(dst, image, z array.Batch) {
 	dev.MulCSR(image, c.product, dst)
 }
 
-// solve sets dst to J z, or to the factor's approximation.
 func (c *sparseCurvature) solve(dst, z array.Batch) {
 	k := z.K()
 	to, from := make([][]float64, k), make([][]float64, k)

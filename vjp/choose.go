@@ -74,7 +74,6 @@ func by(kind Derivative, reason string, applies func(*solver, *solve.Solution) b
 	return derivative{kind, Choice{Part: "derivative", Chosen: string(kind), Reason: reason}, applies}
 }
 
-// differentiate applies the table. Before the solve sol is nil, and the derivative Unrolled.
 func (s *solver) differentiate(sol *solve.Solution) derivative {
 	return derivatives[slices.IndexFunc(derivatives, func(d derivative) bool { return d.applies(s, sol) })]
 }
@@ -100,7 +99,6 @@ type structure struct {
 	fit  system.Fit
 }
 
-// structure is that at a model.
 func (s *setting) structure(ctx context.Context, j prox.Derivative, m *prox.Model) *structure {
 	_, dim := s.p.A.Dims()
 	c := &structure{setting: s, ctx: ctx, j: j, model: m, dim: dim, n: dim}
@@ -149,7 +147,6 @@ func (s *structure) projects() bool {
 		linops.StructureOf(s.p.A).Columns.Value > 0
 }
 
-// bends reports that the curvature's own factor solves the system.
 func (s *structure) bends() bool {
 	if s.j != nil || s.model == nil || !s.model.Space.Form().Orthonormal {
 		return false
@@ -378,17 +375,14 @@ func (s *structure) restricted() linops.Restricted {
 	return s.on
 }
 
-// project is the system (A E)*(A E) = c I.
 func (s *structure) project() (system.System, error) {
 	return system.Project(s.restricted(), s.model.Space, linops.StructureOf(s.p.A).Columns.Value), nil
 }
 
-// iterate solves on the model's space.
 func (s *structure) iterate() (system.System, error) {
 	return system.Iterate(s.p.Device, s.restricted(), s.model, s.eta, s.tol), nil
 }
 
-// equations are those of A on a space.
 func (s *structure) equations(t space.Space) system.Equations {
 	return system.Equations{M: s.on, Space: t, Norm: s.norm, Optimality: s.optimality,
 		// Where the solver knows that the tangent space is the solution's, the error of b does not matter,

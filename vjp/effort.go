@@ -61,7 +61,6 @@ func (s *solver) newEnough(y array.Batch, from *From) *enough {
 	return e
 }
 
-// own is the change of SURE that its own error allows.
 func (e *enough) own() float64 { return e.share * e.sigma * e.sigma * math.Sqrt(2*e.d) }
 
 // left is the estimate of the change to come.
@@ -76,7 +75,6 @@ func (e *enough) errorFor(left, degrees float64) float64 {
 	return math.Pow(root*root/e.unit(degrees), 2.0/3)
 }
 
-// unit is m for a bound of 1.
 func (e *enough) unit(degrees float64) float64 {
 	return unsettledShare / e.sigma * math.Sqrt(math.Max(degrees, 1)/(e.sigma*math.Sqrt(e.d)))
 }
@@ -119,7 +117,6 @@ func (e *enough) tooRough(ctx context.Context, sol *solve.Solution, l *lineariza
 // degreesSeed is the seed of the probe that tells about how large a divergence is: any constant.
 const degreesSeed = 0x646567
 
-// degrees is about the divergence.
 func (l *linearization) degrees(ctx context.Context, y array.Batch) (float64, error) {
 	if l.known.Known {
 		return l.known.Trace, nil

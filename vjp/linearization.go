@@ -13,7 +13,6 @@ import (
 	"surepipe/vjp/system"
 )
 
-// linearization is the derivative at a y, by a system.
 type linearization struct {
 	system.System
 	kind      string  // see Kind
@@ -29,7 +28,6 @@ type linearization struct {
 	choices []Choice
 }
 
-// newLinearization is the derivative of a kind by a system, where A is d x p.
 func newLinearization(kind string, a linops.Operator, s system.System) *linearization {
 	d, _ := a.Dims()
 	return &linearization{System: s, kind: kind, known: s.Closed(), d: d}
@@ -45,7 +43,6 @@ func implicit(a linops.Operator, s system.System, m *prox.Model, tol float64) *l
 	return l
 }
 
-// newHat is the derivative of an estimator that is linear in y.
 func newHat(at *solve.Point) *linearization {
 	return newLinearization("direct", at.Problem.A, system.Hat(at.Y.Device(), at.Linear, at.Y.N()))
 }
@@ -58,7 +55,6 @@ func (l *linearization) belongs(at *solve.Point) {
 	}
 }
 
-// owned is the operator of a restricted problem, and the function that releases it and its regularizer.
 type owned struct {
 	linops.Restricted
 	release func()
@@ -86,7 +82,6 @@ func (l *linearization) Apply(ctx context.Context, dst, v array.Batch, want hutc
 	return l.solve(ctx, dst, v, goal, left)
 }
 
-// solve checks the sizes.
 func (l *linearization) solve(ctx context.Context, dst, w array.Batch, goal system.Goal, left []float64) error {
 	if dst.K() != w.K() || dst.N() != l.d || w.N() != l.d {
 		panic(fmt.Sprintf("vjp: VJP of %s into %s with d = %d", w, dst, l.d))
@@ -99,13 +94,11 @@ func (l *linearization) solve(ctx context.Context, dst, w array.Batch, goal syst
 
 func (l *linearization) Closed() Closed { return l.known }
 
-// Inner counts the steps of the system.
 func (l *linearization) Inner() Inner {
 	most, failed := l.Steps()
 	return Inner{Steps: most, Failed: failed, Iterative: l.iterative, Together: l.together}
 }
 
-// Kind is "implicit", "unrolled", or "direct" for an estimator that is linear in y.
 func (l *linearization) Kind() string { return l.kind }
 
 func (l *linearization) Bytes() int64 { return l.System.Bytes() + l.held.Bytes() }

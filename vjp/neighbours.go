@@ -74,7 +74,6 @@ func (n *vicinity) widen(ctx context.Context, l *linearization) error {
 	return err
 }
 
-// traces are those of derivatives with other images than those at hand.
 type traces struct {
 	low, high, margin float64
 	complete          bool // all are known
@@ -123,7 +122,6 @@ func (n *vicinity) near(ctx context.Context, shift float64) (traces, error) {
 	return seen, nil
 }
 
-// shifted are v shifted up and down everywhere.
 func (n *vicinity) shifted(shift float64) []array.Batch {
 	along := n.v.Device().Alloc(1, n.v.N())
 	defer along.Free()
@@ -131,7 +129,6 @@ func (n *vicinity) shifted(shift float64) []array.Batch {
 	return []array.Batch{n.moved(1, shift, along), n.moved(1, -shift, along)}
 }
 
-// moved is scale v + by along.
 func (n *vicinity) moved(scale, by float64, along array.Batch) array.Batch {
 	v := n.v.Device().Alloc(1, n.v.N())
 	v.Device().Lin(v, scale, n.v, by, along)

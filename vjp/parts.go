@@ -73,7 +73,6 @@ func (s *parts) Release() {
 	}
 }
 
-// Reweight reweights the parts. A regularizer of another kind has none.
 func (s *parts) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	p := s.p
 	p.R = r
@@ -128,7 +127,6 @@ func (s *parts) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solut
 	return sol, err
 }
 
-// ordered is a copy of vectors of length d in the order of the parts.
 func (s *parts) ordered(v array.Batch) array.Batch {
 	dev := v.Device()
 	out := dev.Alloc(v.K(), v.N())
@@ -140,7 +138,6 @@ func (s *parts) ordered(v array.Batch) array.Batch {
 	return out
 }
 
-// reorder sets dst to vectors in the order of the parts.
 func (s *parts) reorder(dst, v array.Batch) {
 	if s.order == nil {
 		dst.Device().Copy(dst, v)
@@ -157,7 +154,6 @@ type partsRun struct {
 	holders atomic.Int32
 }
 
-// part are the entries of the k-th part of vectors in the order of the parts.
 func (r *partsRun) part(v array.Batch, k int) array.Batch { return v.Cols(r.from[k], r.from[k+1]) }
 
 func (r *partsRun) release() {
@@ -170,7 +166,6 @@ func (r *partsRun) release() {
 	r.y.Free()
 }
 
-// join is the solution of the whole.
 func (r *partsRun) join() (*Solution, error) {
 	dev, d := r.y.Device(), r.y.N()
 	_, p := r.p.A.Dims()
@@ -238,7 +233,6 @@ func (r *partsRun) estimate(mu array.Batch, whole []float64, k int) (func() *Fac
 	return func() *Factors { return f }, err
 }
 
-// linearize is the derivative of the whole: block-diagonal, with those of the parts as blocks.
 func (r *partsRun) linearize() *linearization {
 	r.holders.Add(1)
 	b := &blocks{partsRun: r}
@@ -253,7 +247,6 @@ func (r *partsRun) linearize() *linearization {
 	return l
 }
 
-// blocks are a block-diagonal derivative.
 type blocks struct {
 	system.Base
 	*partsRun
@@ -289,7 +282,6 @@ func (b *blocks) Apply(ctx context.Context, dst, w array.Batch, goal system.Goal
 	return dev.Err()
 }
 
-// Moments are those of the only part.
 func (b *blocks) Moments() hutch.Moments {
 	if len(b.of) == 1 {
 		return b.of[0].Moments()

@@ -94,7 +94,6 @@ func (s *solver) Name() string     { return s.inner.Name() }
 func (s *solver) Problem() Problem { return s.p }
 func (s *solver) Release()         { s.inner.Release() }
 
-// Reweight shares the data that the methods share.
 func (s *solver) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	inner, err := s.inner.Reweight(ctx, r)
 	if err != nil {
@@ -213,7 +212,6 @@ func with(sol *solve.Solution, l Linearization, made ...Choice) *Solution {
 		Choices: append(sol.Choices, made...)}
 }
 
-// record solves with the tape running.
 func (s *solver) record(ctx context.Context, y array.Batch, by Choice) (*Solution, error) {
 	var undo cleanup
 	defer undo.run()
@@ -274,7 +272,6 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (l *lineari
 	return l, nil
 }
 
-// refined is the implicit derivative at a solution of a problem with r(b).
 func (s *solver) refined(ctx context.Context, sol *solve.Solution) (*linearization, error) {
 	l, err := newImplicit(ctx, sol.At, s.o, sol.Optimality)
 	if err != nil {

@@ -50,7 +50,6 @@ func Arrow(ctx context.Context, dev array.Device, by solve.Arrow, picked linops.
 	return s, nil
 }
 
-// constant adds a constant to the fit.
 func (s *arrowed) constant(ctx context.Context, diagonal []float64) error {
 	root, image := make([]float64, s.d), make([]float64, s.d)
 	for i := range root {
@@ -122,7 +121,6 @@ func (s *arrowed) squares(ctx context.Context, dev array.Device) (float64, error
 	return sum, dev.Err()
 }
 
-// Apply computes on the host; dst may be w.
 func (s *arrowed) Apply(ctx context.Context, dst, w array.Batch, _ Goal, left []float64) error {
 	clear(left)
 	dev, host := w.Device(), w.ToHost()

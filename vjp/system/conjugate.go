@@ -24,7 +24,6 @@ const (
 	regrown     = 1e3
 )
 
-// Tolerance is the residual of images after a solve to tol.
 func Tolerance(tol float64) float64 { return max(min(implicitTol, tol), tightest) }
 
 // run is a run of conjugate gradients for a batch of probes (see [Iterated]). A probe that has
@@ -125,7 +124,6 @@ func (c *run) free() {
 	array.Free(c.r, c.u, c.t, c.q, c.ku, c.kt, c.sum)
 }
 
-// iterate does all steps.
 func (c *run) iterate(ctx context.Context) error {
 	if !c.pilot && c.square == nil {
 		c.dev.Fill(c.dst, 0)
@@ -163,7 +161,6 @@ func (c *run) iterate(ctx context.Context) error {
 	return c.dev.Err()
 }
 
-// image finishes the images of the probes w in dst.
 func (c *run) image(w array.Batch) {
 	if c.square != nil {
 		c.l.m.Forward(c.dst, c.sum)
@@ -188,7 +185,6 @@ func (c *run) straighten(w array.Batch) {
 	c.dev.LinEach(c.dst, c.ones, c.dst, along, w)
 }
 
-// begin sets up the first residual and direction.
 func (c *run) begin() error {
 	l, dev := c.l, c.dev
 	c.from.set(c.r, c.qq)
@@ -266,7 +262,6 @@ func (c *run) move() {
 	dev.LinEach(c.r, c.ones, c.r, c.beta, c.t)
 }
 
-// advance takes a step along every direction.
 func (c *run) advance(step int) {
 	c.bend()
 	for i := range c.probes {
@@ -323,7 +318,6 @@ func (c *run) judge(step int) error {
 	return nil
 }
 
-// bounds sets left to the bounds of the forms' errors.
 func (c *run) bounds(left []float64) {
 	for i := range left {
 		left[i] = c.probes[i].bound
@@ -368,7 +362,6 @@ func (c *run) enough(p *probe) bool {
 	return left <= pilotShare*p.limit || c.small(p) && left <= p.limit
 }
 
-// small reports whether its residual has.
 func (c *run) small(p *probe) bool {
 	residual := c.goal.Residual
 	if p.strict {

@@ -46,7 +46,6 @@ func Defer(known Closed, d, n int, make func(ctx context.Context) (System, error
 	return s
 }
 
-// ready makes the system, once.
 func (s *deferred) ready(ctx context.Context) (System, error) {
 	s.once.Do(func() {
 		s.err = errUnfinished

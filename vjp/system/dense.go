@@ -27,7 +27,6 @@ func tracesOf(inverse *mat.Dense, q []float64) (trace, frobenius2 float64) {
 	return numerics.Complement(p, n)
 }
 
-// Diagonal is diag(q), row-major; nil where that is 0.
 func Diagonal(q []float64) []float64 {
 	n, zero := len(q), true
 	full := make([]float64, n*n)
@@ -116,7 +115,6 @@ func RangeOf(dev array.Device, derivative prox.Derivative, n int, eta float64) (
 	return r, nil
 }
 
-// diagonalOf is the diagonal of a diagonal matrix; nil for any other.
 func diagonalOf(a []float64, n int) []float64 {
 	diagonal, most := make([]float64, n), 0.0
 	for i := range n {
@@ -133,7 +131,6 @@ func diagonalOf(a []float64, n int) []float64 {
 	return diagonal
 }
 
-// spectrum is the eigendecomposition V diag(values) V* of a symmetric matrix, ascending.
 func spectrum(matrix []float64, n int) (values []float64, v *mat.Dense, err error) {
 	if values, v, err = numerics.Eigen(numerics.Symmetrized(matrix, n)); err != nil {
 		return nil, nil, fmt.Errorf("vjp: the derivative of the proximal operator: %w", err)

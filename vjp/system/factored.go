@@ -37,7 +37,6 @@ type Equations struct {
 	Certain    bool
 }
 
-// Fit says how equations were factored.
 type Fit struct {
 	// By is the method, as the end of a sentence.
 	By string
@@ -108,7 +107,6 @@ func Factor(ctx context.Context, dev array.Device, e Equations) (System, Fit, er
 	return newOrthogonalized(dev, on, e, sizes)
 }
 
-// q is an entry of Q.
 func (e *Equations) q(i, j int) float64 {
 	if e.Q == nil {
 		return 0
@@ -178,14 +176,12 @@ func Conditioned(trace, frobenius2, condition float64, d, n int) Closed {
 	return known
 }
 
-// inverted is K^{-1}.
 type inverted struct {
 	onSpace
 	inverse array.Batch // n x n; the zero Batch where it is known by products alone
 	times   func(dst, t array.Batch)
 }
 
-// matrix is K^{-1} on a device, which the caller frees by free.
 func (s *inverted) matrix(dev array.Device) (inverse array.Batch, free func()) {
 	if !s.inverse.IsZero() {
 		return s.inverse, func() {}
@@ -213,7 +209,6 @@ func newInverted(dev array.Device, on onSpace, e Equations, inverse *mat.Dense, 
 	return s, Fit{" by Cholesky's method", Sensitive(e.Q == nil, e.Optimality, condition)}, nil
 }
 
-// know sets what is known without probes.
 func (s *inverted) know(dev array.Device, closed Closed) {
 	s.closed = closed
 	s.closed.Diagonal = func() ([]float64, error) { return s.diagonal(dev) }
@@ -243,7 +238,6 @@ func (s *inverted) Inverse() func(dst, g array.Batch) {
 	}
 }
 
-// diagonal has the rows m_i of M as m_i K^{-1} m_i*.
 func (s *inverted) diagonal(dev array.Device) ([]float64, error) {
 	left, right := linops.Images(dev, s.m), dev.Alloc(s.n, s.d)
 	defer array.Free(left, right)

@@ -139,7 +139,6 @@ func (s *kronecker) correct(u [][]float64) bool {
 	return true
 }
 
-// traces are those of D = I - K^{-1} Q and of D^2.
 func (s *kronecker) traces() (trace, frobenius2 float64) {
 	k, ac := float64(s.k), scaled(s.a, s.c)
 	first, second := k*mat.Trace(ac), k*traceOf(ac, ac)
@@ -171,7 +170,6 @@ func (s *kronecker) traces() (trace, frobenius2 float64) {
 	return n - first, n - 2*first + second
 }
 
-// scaled is x diag(c).
 func scaled(x *mat.Dense, c []float64) *mat.Dense {
 	y := mat.DenseCopyOf(x)
 	n, _ := x.Dims()
@@ -181,7 +179,6 @@ func scaled(x *mat.Dense, c []float64) *mat.Dense {
 	return y
 }
 
-// traceOf is tr x y.
 func traceOf(x *mat.Dense, y *mat.Dense) (sum float64) {
 	n, _ := x.Dims()
 	for i := range n {

@@ -132,7 +132,6 @@ func lastUse(dev array.Device, records []prox.Derivative, dim int) []int {
 	return last
 }
 
-// release frees the level's columns.
 func (l *level) release() {
 	if l.op != nil {
 		l.op.Release()

@@ -23,7 +23,6 @@ type radau struct {
 	alpha, beta []float64 // of all steps so far
 }
 
-// start begins with the node mu, which is 0 where no bound is required.
 func (g *radau) start(mu float64) { g.mu, g.gamma = mu, 1/mu }
 
 // add records the coefficients of a step, alpha_k and beta_{k+1}, and reports whether the node

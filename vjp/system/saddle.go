@@ -92,13 +92,11 @@ func Saddle(ctx context.Context, dev array.Device, a, k linops.Operator, j prox.
 	return s, by, nil
 }
 
-// parts are u and s of a vector.
 func (s *saddle) parts(x array.Batch) (u, v array.Batch) {
 	_, p := s.a.Dims()
 	return x.Cols(0, p), x.Cols(p, x.N())
 }
 
-// saddleWork is memory of k vectors.
 type saddleWork struct{ az, u, v, kb, t, j array.Batch }
 
 func (s *saddle) work(dev array.Device, k int) *saddleWork {
@@ -126,7 +124,6 @@ func (s *saddle) couple(w *saddleWork, dst, z array.Batch) {
 	}
 }
 
-// apply sets dst to the system's product with x.
 func (s *saddle) apply(w *saddleWork, dst, x array.Batch) {
 	dev := dst.Device()
 	u, v := s.parts(x)
@@ -146,7 +143,6 @@ func (s *saddle) apply(w *saddleWork, dst, x array.Batch) {
 	dev.Lin(du, 1, du, 1, w.u)
 }
 
-// precondition sets dst to the preconditioner's product with r.
 func (s *saddle) precondition(w *saddleWork, dst, r array.Batch) {
 	dev := dst.Device()
 	u, v := s.parts(r)
@@ -189,14 +185,12 @@ func (s *saddle) Apply(ctx context.Context, dst, w array.Batch, goal Goal, left 
 	return err
 }
 
-// ProbeBytes counts the nine vectors of minimal residuals, one of their preconditioner, and those of a product.
 func (s *saddle) ProbeBytes() int64 {
 	d, p := s.a.Dims()
 	q, _ := s.k.Dims()
 	return 8 * int64(10*(p+q)+3*q+3*d)
 }
 
-// images is Apply in at most so many steps, and returns the number of steps, and of probes that stopped short.
 func (s *saddle) images(ctx context.Context, dst, w array.Batch, tol float64, most int, left []float64) (steps,
 	failed int, err error) {
 	dev, k := w.Device(), w.K()

@@ -35,7 +35,6 @@ type System interface {
 	// Bytes is the device memory that the system holds, and ProbeBytes what Apply takes for a probe.
 	Bytes() int64
 	ProbeBytes() int64
-	// Release frees that memory. The system is dead afterwards.
 	Release()
 }
 
@@ -46,12 +45,10 @@ type Goal struct {
 	Residual, Form float64
 }
 
-// Closed is what is known about a derivative without probes.
 type Closed struct {
 	// Known reports whether Trace, Frobenius2, Low, High and Margin are known. They are 0
 	// otherwise.
-	Known bool
-	// Trace is tr D mu_hat and Frobenius2 ||D mu_hat||_F^2.
+	Known             bool
 	Trace, Frobenius2 float64
 	// Low and High are the least and the largest trace if the decisions behind Trace are made the
 	// other way where they are within rounding errors or the solver's tolerance: which coordinates
@@ -109,7 +106,6 @@ type Resource interface {
 // Held are resources that are released together, the last first.
 type Held []Resource
 
-// Hold adds resources.
 func (h *Held) Hold(r ...Resource) { *h = append(*h, r...) }
 
 func (h Held) Bytes() (sum int64) {
@@ -125,7 +121,6 @@ func (h Held) Release() {
 	}
 }
 
-// Batch is a batch as a resource.
 type Batch struct{ array.Batch }
 
 func (b Batch) Release() { b.Free() }
@@ -148,12 +143,10 @@ type direct struct{ Base }
 
 func (*direct) Steps() (most, failed int) { return 0, 0 }
 
-// counter counts the steps and the failures of probes.
 type counter struct{ most, short atomic.Int64 }
 
 func (c *counter) Steps() (most, failed int) { return int(c.most.Load()), int(c.short.Load()) }
 
-// note takes the steps of a probe into account.
 func (c *counter) note(steps int) {
 	for {
 		old := c.most.Load()

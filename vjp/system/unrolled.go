@@ -40,7 +40,6 @@ type Unrolled struct {
 	sweeping sync.Mutex
 }
 
-// snapshot is the state before iteration k.
 type snapshot struct {
 	k     int
 	state []array.Batch
@@ -85,8 +84,6 @@ func (t *Unrolled) Bytes() int64 {
 	return bytes
 }
 
-// ProbeBytes counts the adjoint state, its seed and scratch, and two vectors of
-// length d.
 func (t *Unrolled) ProbeBytes() int64 {
 	d, p := t.m.Problem().A.Dims()
 	return t.stateBytes() + 8*(2*int64(p)+2*int64(d))
@@ -236,7 +233,6 @@ func (a *adjoint) resize(op linops.Operator, idx array.Index, n, full int) {
 	a.A, a.idx = op, idx
 }
 
-// apply sets dst = J z on the sweep's coordinates.
 func (a *adjoint) apply(j prox.Derivative, dst, z array.Batch) {
 	if a.idx == nil {
 		j.Apply(dst, z)
@@ -270,7 +266,6 @@ func (t *Unrolled) Apply(ctx context.Context, dst, w array.Batch, _ Goal, left [
 	return dev.Err()
 }
 
-// activeLevels finds the tape's levels at the first sweep.
 func (t *Unrolled) activeLevels() []level {
 	t.levelsOnce.Do(func() {
 		if !t.checkpointed && t.traits.Lookback > 0 {
@@ -378,7 +373,6 @@ func (t *Unrolled) replay(ctx context.Context, dst array.Batch, a *adjoint, w *s
 	return t.reverseSegment(ctx, dst, a, records, lo)
 }
 
-// reverseSegment reverses the iterations from first on whose records are given.
 func (t *Unrolled) reverseSegment(ctx context.Context, dst array.Batch, a *adjoint, records []prox.Derivative,
 	first int) error {
 	report := progress.From(ctx)
