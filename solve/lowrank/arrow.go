@@ -122,10 +122,8 @@ const (
 	cheapArrow, exactArrow = 4e9, 4e10
 )
 
-// tangentDim is the dimension of the tangent space of the matrices of rank k.
 func tangentDim(shape array.Shape, k int) int { return k * (shape.Rows + shape.Cols - k) }
 
-// completion is that at U diag(f) V*, without the misfit.
 func completion(picked *linops.Picked, shape array.Shape, lambda float64, u, f, v []float64) arrow.Completion {
 	c := arrow.Completion{Rows: shape.Rows, Cols: shape.Cols, K: len(f), Lambda: lambda, Weights: picked.Weights,
 		RowEffects: picked.RowEffects, ColEffects: picked.ColEffects}
@@ -157,7 +155,6 @@ func (w *sampled) local(all subspace.Triplets, r int) func(signs, samples []floa
 	return l.Control
 }
 
-// arrowTangent is the tangent space at the first r triplets, z being A b - y.
 func (w *sampled) arrowTangent(ctx context.Context, all subspace.Triplets, r int, gap float64) (*engine.Tangent,
 	error) {
 	picked := w.a.Picked(w.shape)

@@ -125,7 +125,6 @@ func (w *sampled) closer() error {
 	return nil
 }
 
-// rest is X - U S V*, dense.
 func (w *sampled) rest() array.Batch {
 	dev := w.dev
 	x := dev.Alloc(w.m, w.n)

@@ -57,7 +57,6 @@ func ConnectedParts(p engine.Problem) *Connected {
 	return s
 }
 
-// Problem is the k-th part, with what frees it.
 func (s *Connected) Problem(k int) (engine.Problem, func(), error) {
 	part := &s.Parts[k]
 	a, release, err := part.Operator()
@@ -83,7 +82,6 @@ func (s *Connected) Regularizer(r prox.Prox, k int) prox.Prox {
 	return lowrank.NewNuclear(s.Parts[k].Shape(), prox.StructureOf(r).Nuclear.Value)
 }
 
-// Convergence is that of the whole, from those of the parts and their residuals ||y - mu_hat||.
 func (s *Connected) Convergence(parts []engine.Convergence, residuals []float64, sigma2 float64) engine.Convergence {
 	c := engine.Convergence{Method: parts[0].Method, Converged: true, Closed: true}
 	off2, scale2, error2 := 0.0, 0.0, 0.0
@@ -126,7 +124,6 @@ func (s *Connected) Join(parts []func() *engine.Factors, mu array.Batch, residua
 	}
 }
 
-// within is the k-th part in the coordinates of the whole.
 func (s *Connected) within(f *engine.Factors, k int) *engine.Factors {
 	own, part := *f, &s.Parts[k]
 	own.Shape, own.Rows, own.Columns = s.Shape, sublist.Of(part.Rows, s.Shape.Rows),
@@ -144,7 +141,6 @@ func (s *Connected) Place(whole, b []float64, k int) {
 	}
 }
 
-// Take is the inverse of Place.
 func (s *Connected) Take(whole []float64, k int) []float64 {
 	part := &s.Parts[k]
 	b := make([]float64, 0, part.Shape().Len())

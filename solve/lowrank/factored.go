@@ -45,7 +45,6 @@ func (f factored) times(a float64, trans bool, dst, x array.Batch) {
 	t.Free()
 }
 
-// inner is <f, g>.
 func (f *factored) inner(g factored) float64 {
 	dev := f.l.Device()
 	left, right := dev.Alloc(f.l.N(), g.l.N()), dev.Alloc(f.l.N(), g.l.N())
@@ -70,7 +69,6 @@ func dot(a, b array.Batch) float64 {
 	return sum
 }
 
-// zeros is 0 as a factored matrix.
 func zeros(dev array.Device, shape array.Shape) factored {
 	f := factored{dev.Alloc(shape.Rows, 1), dev.Alloc(shape.Cols, 1)}
 	dev.Fill(f.l, 0)

@@ -9,7 +9,6 @@ import (
 	"surepipe/solve/engine"
 )
 
-// onDevice is a matrix of one part on a device.
 func onDevice(f *engine.Factors, dev array.Device) factored {
 	r := len(f.S)
 	if r == 0 {
@@ -64,7 +63,6 @@ func (f *factored) factors() *engine.Factors {
 	return out
 }
 
-// read sets dst to the entries from, from+1, ... of the row-major matrix, by panels of rows.
 func (f *factored) read(dst []float64, from int) {
 	if len(dst) == 0 {
 		return
@@ -83,7 +81,6 @@ func (f *factored) read(dst []float64, from int) {
 	}
 }
 
-// implied is the solution b_k by its factors.
 func (w *sampled) implied() *engine.Implied {
 	w.accept()
 	dev := w.dev

@@ -47,7 +47,6 @@ type huber struct {
 	z2 float64 // ||clip(y - x_k)||^2
 }
 
-// panels are the working memory for so many rows of an m x n matrix.
 type panels struct {
 	rows         int
 	clip, rest   array.Batch
@@ -74,7 +73,6 @@ func (p *panels) free() {
 // clipped sets dst to clip(x), for some rows.
 func (p *panels) clipped(dst, x array.Batch) { dst.Device().Clamp(dst, x, p.below, p.above) }
 
-// each calls f for the rows of every panel, in order.
 func (p *panels) each(m int, f func(i, j int)) {
 	for i := 0; i < m; i += p.rows {
 		f(i, min(i+p.rows, m))
@@ -108,7 +106,6 @@ func (s *lowRankPlusSparse) Begin(bound, _ float64, work *engine.Work, b0 array.
 	return w, nil
 }
 
-// blocks are L and S in b.
 func (s *lowRankPlusSparse) blocks(b array.Batch) (low, sparse array.Batch) {
 	d := s.shape.Len()
 	low, sparse = b.Cols(0, d), b.Cols(d, 2*d)
@@ -123,7 +120,6 @@ func (w *huber) Release() {
 	w.panels.free()
 }
 
-// misfit sets dst to rows i to j-1 of y - x_k.
 func (w *huber) misfit(dst array.Batch, i, j int) {
 	w.dev.Copy(dst, w.y.Rows(i, j))
 	w.now.addRows(-(1 + w.c), dst, i, j)
@@ -159,7 +155,6 @@ func (w *huber) Extrapolate(c float64) {
 	w.c = c
 }
 
-// Descend computes L_{k+1} and its difference from L_k.
 func (w *huber) Descend(ctx context.Context, _ *engine.Work, _ bool) (prox.Derivative, error) {
 	if err := w.lead(ctx, leadShare); err != nil {
 		return nil, err
@@ -178,11 +173,9 @@ func (w *huber) Descend(ctx context.Context, _ *engine.Work, _ bool) (prox.Deriv
 	return nil, w.threshold(w.tau, w.tau)
 }
 
-// leadShare times as many vectors as there are active values are beside these in the block of an
-// iteration, and curvedShare times as many in that of the curvature's preconditioner: with 0.6, 3
-// and 5 times as many, conjugate gradients take 11, 6 and 5 steps on 2000 x 375 at rank
-// 26. The latter has no more than curvedPart of all, so that a copy of it takes this part of y's
-// memory, or curvedBytes.
+// leadShare times as many vectors as there are active values are beside these in the block of an iteration, and
+// curvedShare times as many in that of the curvature's preconditioner. The latter has no more than curvedPart
+// of all, so that a copy of it takes this part of y's memory, or curvedBytes.
 const (
 	leadShare   = 0.25
 	curvedShare = 5
@@ -237,7 +230,6 @@ func (w *huber) examine(ctx context.Context, c *engine.Watch, last bool) error {
 	return nil
 }
 
-// restGram is M*M on the host, where M = X - U S V*.
 func (w *huber) restGram(ctx context.Context) ([]float64, error) {
 	if len(w.top.Sigma) == 0 {
 		return w.gram(ctx, factored{})
@@ -308,20 +300,17 @@ func (w *huber) judge(c *engine.Watch, optimality float64) {
 	c.Accept(optimality, optimality, bound, z)
 }
 
-// solution returns b = (L, S) and L + S.
 func (w *huber) solution() (b, mu array.Batch) {
 	implied := w.implied()
 	defer implied.Release()
 	return implied.Write(w.dev)
 }
 
-// implied is the solution as a function of y and L.
 func (w *huber) implied() *engine.Implied {
 	w.turn()
 	return newSplit(w).implied(w.sparseFirst)
 }
 
-// Internals give the driver what these iterates provide.
 func (s *lowRankPlusSparse) Internals() *engine.Internals {
 	of := func(w *engine.Work) *huber { return w.Form.(*huber) }
 	return &engine.Internals{
@@ -373,5 +362,4 @@ func (w *huber) dense() array.Batch {
 	return b
 }
 
-// Eliminable is what [BesideSparse] finds.
 type Eliminable = lowRankPlusSparse

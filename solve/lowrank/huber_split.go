@@ -13,7 +13,6 @@ type split struct {
 	gamma float64
 }
 
-// newSplit copies the factors of L_k.
 func newSplit(w *huber) *split { return &split{y: w.y, gamma: w.gamma, low: w.now.clone()} }
 
 // each calls f for the panels of rows from to to-1, with y - L and clip(y - L) there, which f may

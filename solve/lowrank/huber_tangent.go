@@ -64,7 +64,6 @@ func (w *huber) tangent(ctx context.Context) (*engine.Tangent, error) {
 	return t, nil
 }
 
-// evenMass is that of the projection on a share of the entries, spread evenly.
 func evenMass(dev array.Device, share float64, m, n, r int) lowrank.Mass {
 	h := lowrank.Mass{Rows: dev.Alloc(m, r), Columns: dev.Alloc(n, r), Core: make([]float64, r*r)}
 	dev.Fill(h.Rows, share)
@@ -166,7 +165,6 @@ func (g *remainder) SubMul(q, p, q0, p0 array.Batch) {
 	dev.GemmEach(false, false, 1, v, sv, t, array.Shape{Rows: rank, Cols: r}, 1, p)
 }
 
-// Bytes counts L and the entries of S.
 func (g *remainder) Bytes() int64 { return g.low.l.Bytes() + g.low.v.Bytes() + g.sparse.Bytes() }
 
 func (g *remainder) Release() {

@@ -81,10 +81,8 @@ func (w *iterates) threshold(tau, limit float64) error {
 	return w.dev.Err()
 }
 
-// Moved is ||x_k - b_{k+1}||.
 func (w *iterates) Moved() float64 {
 	return math.Sqrt(math.Max(w.delta2-2*w.c*w.cross+w.c*w.c*w.step2, 0))
 }
 
-// Uphill is <x_k - b_{k+1}, b_{k+1} - b_k>.
 func (w *iterates) Uphill() float64 { return w.c*w.cross - w.delta2 }

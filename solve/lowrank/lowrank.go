@@ -36,9 +36,7 @@ type form interface {
 
 // factoredMatrices are iterates in factored form.
 type factoredMatrices interface {
-	// dense is b_k as a batch of one vector, which the caller frees.
 	dense() array.Batch
-	// tangent is the curvature at b_k.
 	tangent(ctx context.Context) (*engine.Tangent, error)
 }
 
@@ -68,14 +66,12 @@ func newLowRank(ctx context.Context, s engine.Task, low form, bound float64) (en
 
 func (l *lowRank) Name() string { return l.full.Name() }
 
-// Release does nothing: only a number is kept.
 func (l *lowRank) Release() {}
 
 func (l *lowRank) Reweight(ctx context.Context, r prox.Prox) (engine.Solver, error) {
 	return l.s.Reweight(ctx, r, l.full)
 }
 
-// Record iterates on vectors.
 func (l *lowRank) Record(ctx context.Context, y array.Batch, newTape engine.NewTape) (*engine.Solution, error) {
 	if l.s.Unwritten() {
 		return nil, engine.UnwrittenError(l.s.Problem)
@@ -145,17 +141,14 @@ func (l *lowRank) Solve(ctx context.Context, y array.Batch, from engine.From) (*
 	return sol, nil
 }
 
-// startingAt is the same problem with a start.
 func (s *nuclearSampling) startingAt(near *engine.Factors) engine.FactoredForm {
 	from := *s
 	from.near = near
 	return &from
 }
 
-// startingAt is the same problem: solves of robust PCA start at b.
 func (s *lowRankPlusSparse) startingAt(*engine.Factors) engine.FactoredForm { return s }
 
-// tooLarge is the error of a solve that would have to write down b.
 func (l *lowRank) tooLarge() error {
 	d, p := l.s.Problem.A.Dims()
 	return fmt.Errorf("solve: the rank of the solution turned out not to be low, and a matrix of %d entries, of "+

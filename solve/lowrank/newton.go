@@ -58,7 +58,6 @@ func (s *newtonSteps) due(rank int, steady bool) bool {
 	return s.same >= s.await
 }
 
-// rejected delays the next step.
 func (s *newtonSteps) rejected() { s.same, s.await = 0, 2*steadyRank }
 
 // residual is that of a Newton system from a point of that optimality: its square root, or what takes
@@ -167,14 +166,12 @@ func (w *sampled) move(s *factorStep, t float64) (bool, error) {
 	return false, dev.Err()
 }
 
-// replace exchanges b_k for another matrix.
 func (w *sampled) replace(at *factored) {
 	w.now, *at = *at, w.now
 	w.sample()
 	w.dev.Lin(w.z, 1, w.ab, -1, w.target())
 }
 
-// objective is 1/2 ||z||^2 + lambda sum_i (sigma_i - less).
 func objective(z array.Batch, lambda float64, sigma []float64, less float64) float64 {
 	n, sum := engine.Norm(z), 0.0
 	for _, s := range sigma {

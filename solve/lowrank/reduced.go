@@ -88,7 +88,6 @@ func (r *reduced) Adjoint(dst, z array.Batch) {
 	own.Free()
 }
 
-// Apart adds A_L D_L^{-1} A_L* w_i to dst_i.
 func (r *reduced) Apart(dst, w array.Batch) {
 	h := r.h
 	sorted, owned := r.sorted(w)
@@ -119,7 +118,6 @@ func (r *reduced) Work() int64 {
 	return 8 * int64(2*h.len(h.out())+3*h.d)
 }
 
-// Bytes counts the factors, the blocks and the misfit.
 func (r *reduced) Bytes() int64 {
 	return r.h.bytes() + r.misfit.Bytes() + r.bases[0].Bytes() + r.bases[1].Bytes()
 }
@@ -129,7 +127,6 @@ func (r *reduced) Release() {
 	array.Free(r.misfit, r.bases[0], r.bases[1])
 }
 
-// basis is a factor as it is.
 func (r *reduced) basis(side int) array.Batch {
 	h := r.h
 	factor := h.side[side].factor

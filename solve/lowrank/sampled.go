@@ -138,7 +138,6 @@ func (w *sampled) start(b0 array.Batch, near *engine.Factors) error {
 	return w.aim()
 }
 
-// sample sets ab = A b_k.
 func (w *sampled) sample() {
 	r := w.now.l.N()
 	w.dev.SampleProduct(w.ab, w.pattern, 1, w.now.l.Reshape(1, w.m*r), w.now.v.Reshape(1, w.n*r), 0)
@@ -178,7 +177,6 @@ func (w *sampled) Release() {
 	w.block.Free()
 }
 
-// target is y in the order of the places.
 func (w *sampled) target() array.Batch {
 	if !w.sorted.IsZero() {
 		return w.sorted
@@ -186,7 +184,6 @@ func (w *sampled) target() array.Batch {
 	return w.y
 }
 
-// inOrder sets dst to z in the order of A's rows.
 func (w *sampled) inOrder(dst, z array.Batch) {
 	if w.order != nil {
 		w.dev.Scatter(dst, z, w.order)
@@ -203,7 +200,6 @@ func (w *sampled) Extrapolate(c float64) {
 	w.dev.Lin(w.z, 1, w.z, -1, w.target())
 }
 
-// accept makes b_{k+1} the estimate.
 func (w *sampled) accept() {
 	if !w.turn() {
 		return
@@ -233,7 +229,6 @@ func (w *sampled) Descend(ctx context.Context, _ *engine.Work, _ bool) (prox.Der
 	return nil, nil
 }
 
-// decompose does one step of the partial SVD of X.
 func (w *sampled) decompose() (err error) {
 	w.top.Free()
 	w.block.Free()
@@ -252,12 +247,10 @@ func (w *sampled) decompose() (err error) {
 	return nil
 }
 
-// dense is b_k as a batch of one vector.
 func (w *sampled) dense() array.Batch {
 	b := w.dev.Alloc(1, w.m*w.n)
 	w.dev.Gemm(false, true, 1, w.now.l, w.now.v, 0, b.Reshape(w.m, w.n))
 	return b
 }
 
-// Sampling is what [Completion] finds.
 type Sampling = nuclearSampling
