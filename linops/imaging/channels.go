@@ -51,7 +51,6 @@ func NewChannels(k, n int, m []complex128, pairs bool) (*Channels, error) {
 	return a, nil
 }
 
-// norm2 is the largest squared singular value of M, by that of the real matrix [Re -Im; Im Re].
 func (a *Channels) norm2() (float64, bool) {
 	if a.k == 0 || a.n == 0 {
 		return 0, true

@@ -23,7 +23,6 @@ const (
 	ZeroPadded
 )
 
-// String is "circular" or "zero-padded".
 func (b Boundary) String() string {
 	switch b {
 	case Circular:
@@ -214,7 +213,6 @@ func (a *Convolution) know(grid []float64) linops.Structure {
 	return s
 }
 
-// gains are |K|^2, row by row: K is conjugate at opposite frequencies.
 func (a *Convolution) gains() []float64 {
 	out := make([]float64, a.rows*a.cols)
 	for i := range out {
@@ -274,7 +272,6 @@ func (a *Convolution) columnNorms2() []float64 {
 
 func (a *Convolution) shares() bool { return a.rows > 1 && a.cols > 1 && a.rows*a.cols >= shareFrom }
 
-// rowPlan and columnPlan are the transforms and the memory of one goroutine.
 type rowPlan struct {
 	dft    *realDFT
 	padded []float64

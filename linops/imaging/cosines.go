@@ -7,7 +7,6 @@ import (
 	"surepipe/linops"
 )
 
-// cosines are those of the differences along both axes of one image.
 func (g *Gradient) cosines() linops.Spectrum {
 	if g.edge != Reflecting || len(g.axes) != 2 || len(g.shape) != 2 {
 		return linops.Spectrum{}
@@ -15,7 +14,6 @@ func (g *Gradient) cosines() linops.Spectrum {
 	return gridCosines(g.length[0], g.length[1])
 }
 
-// gridCosines are those of the differences of a grid with reflecting borders.
 func gridCosines(rows, cols int) linops.Spectrum {
 	return linops.Spectrum{Shape: array.Shape{Rows: rows, Cols: cols}, Values: func() []float64 {
 		return outerSums(pathSpectrum(rows), pathSpectrum(cols))

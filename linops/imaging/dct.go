@@ -35,7 +35,6 @@ type DCT struct {
 	u, v []float64
 }
 
-// NewDCT returns the transform of vectors of length n.
 func NewDCT(n int) *DCT {
 	product.CheckSize("DCT", n, n)
 	return newDCT(1, n)
@@ -162,7 +161,6 @@ func (a *DCT) columns(p *cosinePlan, dst []float64, do action, lo, hi int) {
 	}
 }
 
-// cosinePlan is the transforms and the memory of one goroutine.
 type cosinePlan struct {
 	row, col *cosine
 	columns  [stripe][]float64
@@ -190,7 +188,6 @@ func newCosine(n int, twiddle []complex128) *cosine {
 	return &cosine{twiddle, newRealDFT(n), make([]float64, n), make([]complex128, n/2+1)}
 }
 
-// analyze sets dst to the coefficients of x; they may be the same slice.
 func (c *cosine) analyze(dst, x []float64) {
 	n := len(x)
 	if n == 1 {
@@ -213,7 +210,6 @@ func (c *cosine) analyze(dst, x []float64) {
 	}
 }
 
-// synthesize sets dst to the vector with coefficients x; they may be the same slice.
 func (c *cosine) synthesize(dst, x []float64) {
 	n := len(x)
 	if n == 1 {

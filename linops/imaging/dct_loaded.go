@@ -14,7 +14,6 @@ const (
 	mostHostCosines = 1 << 9
 )
 
-// cosineMatrix is the orthonormal matrix of the cosine transform, row-major.
 func cosineMatrix(n int) []float64 {
 	c := make([]float64, n*n)
 	for k := range n {
@@ -77,7 +76,6 @@ func (a *DCT) Load(dev array.Device) {
 	}
 }
 
-// outerSums are the sums u_k + v_l, row by row.
 func outerSums(u, v []float64) []float64 {
 	sums := make([]float64, 0, len(u)*len(v))
 	for _, x := range u {

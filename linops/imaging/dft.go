@@ -11,7 +11,6 @@ import (
 // faster.
 const largestPrime = 100
 
-// smooth reports whether n has no prime factor above largestPrime.
 func smooth(n int) bool {
 	for q := 2; q <= largestPrime; q++ {
 		for n%q == 0 {
@@ -50,7 +49,6 @@ func newComplexDFT(n int) *complexDFT {
 	return &complexDFT{chirp: newBluestein(n)}
 }
 
-// forward sets x_k = sum_j x_j exp(-2 pi i j k / n).
 func (f *complexDFT) forward(x []complex128) {
 	switch {
 	case len(x) == 1:
@@ -61,7 +59,6 @@ func (f *complexDFT) forward(x []complex128) {
 	}
 }
 
-// inverse sets x_j = sum_k x_k exp(2 pi i j k / n): n times the inverse.
 func (f *complexDFT) inverse(x []complex128) {
 	switch {
 	case len(x) == 1:
@@ -87,7 +84,6 @@ func newRealDFT(n int) *realDFT {
 	return &realDFT{chirp: newBluestein(n), full: make([]complex128, n)}
 }
 
-// forward sets dst_k = sum_j x_j exp(-2 pi i j k / n), k = 0 to n/2.
 func (f *realDFT) forward(dst []complex128, x []float64) {
 	if f.chirp == nil {
 		f.plain.Coefficients(dst, x)
@@ -100,7 +96,6 @@ func (f *realDFT) forward(dst []complex128, x []float64) {
 	copy(dst, f.full)
 }
 
-// inverse sets dst to n times the real vector with these coefficients.
 func (f *realDFT) inverse(dst []float64, x []complex128) {
 	if f.chirp == nil {
 		f.plain.Sequence(dst, x)

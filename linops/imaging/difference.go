@@ -34,7 +34,6 @@ type Difference struct {
 	laplacian
 }
 
-// NewDifference1D returns the (n-1) x n operator of a vector's differences.
 func NewDifference1D(n int) *Difference {
 	product.CheckSize("Difference1D", max(n-1, min(n, 0)), n)
 	return newDifference("Difference1D", min(n, 1), n)
@@ -78,10 +77,8 @@ func newDifference(name string, rows, cols int) *Difference {
 	return a
 }
 
-// down is the number of differences down the columns.
 func (a *Difference) down() int { return max(a.rows-1, 0) * a.cols }
 
-// along is the number of differences along the rows.
 func (a *Difference) along() int { return a.rows * max(a.cols-1, 0) }
 
 func (a *Difference) multiply(dst, src array.Batch, do action) {
@@ -107,7 +104,6 @@ func (a *Difference) forward(dst, b array.Batch) {
 	}
 }
 
-// adjoint sets dst to the negative divergence of z.
 func (a *Difference) adjoint(dst, z array.Batch) {
 	if a.p == 0 {
 		return
@@ -144,7 +140,6 @@ func (a *Difference) eachImage(d, x array.Batch, f func(h, x array.Batch)) {
 	}
 }
 
-// solveNormal sets dst = (eta D*D + I)^{-1} rhs.
 func (a *Difference) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	product.CheckSolve(a.name, a.d, a.p, dst, rhs, eta)
 	if a.d == 0 {
@@ -153,7 +148,6 @@ func (a *Difference) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	return a.solve(dst, rhs, eta)
 }
 
-// columnNorms2 is each pixel's number of neighbours.
 func (a *Difference) columnNorms2() []float64 {
 	norms := make([]float64, a.rows*a.cols)
 	for r := range a.rows {

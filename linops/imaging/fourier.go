@@ -107,7 +107,6 @@ func (a *Fourier) fromCentre(i, n int) int {
 	return i
 }
 
-// symmetric is (M_k + M_{-k})/2.
 func (a *Fourier) symmetric(sampled []float64) []float64 {
 	q := make([]float64, len(sampled))
 	for i, v := range sampled {
@@ -147,7 +146,6 @@ func (a *Fourier) describe() linops.Structure {
 
 func (a *Fourier) shares() bool { return a.rows > 1 && a.cols > 1 && a.rows*a.cols >= shareFrom }
 
-// fourierPlan is the transforms and the memory of one goroutine.
 type fourierPlan struct {
 	row     *complexDFT
 	columns *columnPlan
@@ -199,7 +197,6 @@ func (a *Fourier) load(p *columnPlan, spectrum []complex128, src []float64, lo, 
 	}
 }
 
-// store transforms the columns back to columns lo to hi-1 of the image.
 func (a *Fourier) store(p *columnPlan, spectrum []complex128, dst []float64, lo, hi int) {
 	for k := range a.rows {
 		for j := lo; j < hi; j++ {

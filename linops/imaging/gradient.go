@@ -23,7 +23,6 @@ const (
 	Grounded
 )
 
-// String is "reflecting", "periodic" or "grounded".
 func (e Edge) String() string {
 	switch e {
 	case Reflecting:
@@ -123,7 +122,6 @@ func largestDifference(n int, edge Edge) float64 {
 	return 4 * s * s
 }
 
-// solveNormal is the closed form of the normal equations, image by image.
 func (g *Gradient) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	product.CheckSolve(g.name, g.d, g.p, dst, rhs, eta)
 	return g.solve(dst, rhs, eta)
@@ -158,7 +156,6 @@ func (g *Gradient) eachArray(a int, x, y array.Batch, f func(x, y array.Batch)) 
 	}
 }
 
-// forwardOn takes the differences along one axis by operations of the device.
 func (g *Gradient) forwardOn(dev array.Device, d, x array.Batch, a int) {
 	inner, run := g.inner[a], g.length[a]*g.inner[a]
 	last := run - inner
@@ -175,7 +172,6 @@ func (g *Gradient) forwardOn(dev array.Device, d, x array.Batch, a int) {
 	}
 }
 
-// adjointOn adds the adjoint along one axis by operations of the device.
 func (g *Gradient) adjointOn(dev array.Device, d, x array.Batch, a int) {
 	inner, run := g.inner[a], g.length[a]*g.inner[a]
 	last := run - inner
@@ -192,7 +188,6 @@ func (g *Gradient) adjointOn(dev array.Device, d, x array.Batch, a int) {
 	}
 }
 
-// columnNorms2 is the number of differences in which each entry occurs.
 func (g *Gradient) columnNorms2() []float64 {
 	norms := make([]float64, g.n)
 	p := g.pairs()
@@ -211,7 +206,6 @@ func (g *Gradient) columnNorms2() []float64 {
 	return norms
 }
 
-// pairs are the entries that each difference has with a positive and with a negative sign.
 func (g *Gradient) pairs() *linops.Pairs {
 	plus, minus := make([]int32, len(g.axes)*g.n), make([]int32, len(g.axes)*g.n)
 	for a := range g.axes {
@@ -251,7 +245,6 @@ func (g *Gradient) vector(dst, src []float64, do action, shared bool) {
 	})
 }
 
-// forwardLine takes the differences of the line at lo along all axes.
 func (g *Gradient) forwardLine(dst, src []float64, lo int) {
 	b := src[lo : lo+g.line]
 	for a, inner := range g.inner {

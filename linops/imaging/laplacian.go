@@ -22,7 +22,6 @@ func newLaplacian(rows, cols int) laplacian {
 	})}
 }
 
-// pathSpectrum is the eigenvalues of the Laplacian of a path of n nodes.
 func pathSpectrum(n int) []float64 {
 	u := make([]float64, n)
 	for k := range u {
@@ -61,7 +60,6 @@ func (l *laplacian) Load(dev array.Device) {
 	}
 }
 
-// Release frees the memory of Load. The operator is dead on that device afterwards.
 func (l *laplacian) Release() {
 	if l.on != nil {
 		l.on.Release()

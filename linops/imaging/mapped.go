@@ -36,7 +36,6 @@ func (t *twin) put(dev array.Device, values []float64) array.Batch {
 	return b
 }
 
-// listed puts a list of coordinates on a device, and holds it.
 func (t *twin) listed(dev array.Device, list []int) array.Index {
 	idx := dev.NewIndex(list)
 	t.held.Hold(idx)
@@ -52,7 +51,6 @@ func (t *twin) shrunk(dev array.Device, eta float64, q func() []float64, f func(
 	f(e.Value)
 }
 
-// Release frees the memory of Load. The operator is dead on that device afterwards.
 func (t *twin) Release() {
 	t.shrink.Free()
 	t.held.Release()

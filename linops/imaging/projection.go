@@ -204,7 +204,6 @@ func (p *Projection) Load(dev array.Device) {
 	p.loaded = dev.NewRays(array.Shape{Rows: p.rows, Cols: p.cols}, rays)
 }
 
-// Release frees the memory of Load. The operator is dead on that device afterwards.
 func (p *Projection) Release() {
 	if p.loaded != nil {
 		p.loaded.Free()
@@ -212,7 +211,6 @@ func (p *Projection) Release() {
 	}
 }
 
-// columnNorms2 is the sum of the squared weights of each pixel.
 func (p *Projection) columnNorms2() []float64 {
 	norms := make([]float64, p.rows*p.cols)
 	p.upright.each(func(ray, line, at int, part float64) {

@@ -113,7 +113,6 @@ func (p *pass) run() {
 	})
 }
 
-// through takes some rays through some lines.
 func (p *pass) through(first, last, from, to int) {
 	for i := first; i < last; i++ {
 		r := &p.rays[i]

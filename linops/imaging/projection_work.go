@@ -19,7 +19,6 @@ type projectionWork struct {
 
 var projectionWorks = sync.Pool{New: func() any { return new(projectionWork) }}
 
-// onHost does an action to the vectors of a batch, some of them together.
 func (p *Projection) onHost(dst, src array.Batch, way actionKind) {
 	w := projectionWorks.Get().(*projectionWork)
 	w.p = p
@@ -138,7 +137,6 @@ func (w *projectionWork) readRays(from, to int) {
 	}
 }
 
-// weigh multiplies sums by the weights of their rays.
 func (w *projectionWork) weigh(from, to int) {
 	n := w.upright.lanes
 	for u := from; u < to; u++ {

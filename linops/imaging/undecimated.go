@@ -105,10 +105,8 @@ func unknownFamily(family string) error {
 	return fmt.Errorf("linops: wavelet family %q, want haar, db2 to db10 or sym4 to sym8", family)
 }
 
-// Len is n, the number of values of the signal.
 func (a *Undecimated) Len() int { return a.rows * a.cols * a.channels }
 
-// details is the number of bands of details of a level.
 func (a *Undecimated) details() int {
 	if a.oneD {
 		return 1
@@ -131,7 +129,6 @@ func (a *Undecimated) Level(band int) (level int, averages bool) {
 	return at / a.details(), false
 }
 
-// Lines is the shape of every band.
 func (a *Undecimated) Lines() (lines, length int) { return a.lines, a.length }
 
 func (a *Undecimated) shares() bool { return a.Len() >= shareFrom }
@@ -237,7 +234,6 @@ func (w *undecimatedWork) band(level, direction int) int {
 	return w.channel*w.a.bandsEach() + level*w.a.details() + direction
 }
 
-// loadLine reflects a line of the signal.
 func (w *undecimatedWork) loadLine(i int) {
 	a := w.a
 	to := w.line(w.averages, i)

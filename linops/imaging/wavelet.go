@@ -88,7 +88,6 @@ func NewWavelet2D(rows, cols int, family string, levels int) (*Wavelet, error) {
 	return a.known(), nil
 }
 
-// known sets the structure, once the sizes are.
 func (a *Wavelet) known() *Wavelet {
 	a.d, a.p = a.rows*a.cols, a.height*a.width
 	s := linops.Structure{Rows: linops.Known(1)}
@@ -151,7 +150,6 @@ func padded(what string, n, levels int) (int, error) {
 	return (n + 1<<levels - 1) >> levels << levels, nil
 }
 
-// pads reports whether the signal is padded.
 func (a *Wavelet) pads() bool { return a.height*a.width != a.rows*a.cols }
 
 // Coefficients is the shape of the coefficients: the signal's, with both sides (of a vector its
@@ -180,7 +178,6 @@ func (a *Wavelet) Averages() []int {
 	return block(0, r, 0, c, a.cols)
 }
 
-// block is the coordinates of rows r0 to r1-1, columns c0 to c1-1 of an image.
 func block(r0, r1, c0, c1, cols int) []int {
 	idx := make([]int, 0, (r1-r0)*(c1-c0))
 	for r := r0; r < r1; r++ {

@@ -91,7 +91,6 @@ func (a *Wavelet) Load(dev array.Device) {
 	}
 }
 
-// split computes the results of all levels and picks the coefficients from them.
 func (w *loadedWavelet) split(dst, src array.Batch) {
 	dev, k := dst.Device(), dst.K()
 	results := dev.Alloc(k, w.results)
