@@ -19,8 +19,7 @@ func init() { lapack64.Use(reflectors.Implementation{}) }
 type BLASReport struct {
 	// Name is the implementation's name: "OpenBLAS", "MKL", "BLIS", "Accelerate",
 	// "native" for one that does not say, "gonum" for pure Go.
-	Name string
-	// Version is the version and build that the library reports.
+	Name    string
 	Version string
 	// Core is the processor type whose kernels it uses, where the library reports it.
 	Core string
@@ -30,9 +29,7 @@ type BLASReport struct {
 	// Advice says what to do where the kernels are slow for this processor and were not corrected;
 	// else empty.
 	Advice string
-	// Path is the file that was opened; empty for pure Go.
-	Path string
-	// LAPACK is the file that the factorizations come from, or "gonum".
+	Path   string
 	LAPACK string
 	// Reason says why this one is in use: it was asked for, it was found, or nothing was found.
 	Reason string
@@ -75,9 +72,8 @@ func (r BLASReport) Kernels() string {
 const blasVariable = "SUREPIPE_BLAS"
 
 var (
-	blasOnce sync.Once
-	blasErr  error
-	// blasReport is what BLASInfo returns; UseNative replaces it.
+	blasOnce   sync.Once
+	blasErr    error
 	blasReport atomic.Pointer[BLASReport]
 )
 
@@ -132,7 +128,6 @@ func chooseBLAS(choice string) (BLASReport, error) {
 	return BLASReport(report), nil
 }
 
-// BLASInfo describes the BLAS and LAPACK that the host device uses.
 func BLASInfo() BLASReport {
 	if report := blasReport.Load(); report != nil {
 		return *report

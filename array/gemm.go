@@ -109,7 +109,6 @@ func panels(n, work int) (width int) {
 	return ((n+parts-1)/parts + 7) &^ 7
 }
 
-// data is the matrix's memory, from its first value on.
 func (b Batch) data() []float64 {
 	if b.k == 0 || b.n == 0 {
 		return nil
@@ -117,10 +116,8 @@ func (b Batch) data() []float64 {
 	return b.buf.(*hostBuffer).data[b.off : b.off+(b.k-1)*b.stride+b.n]
 }
 
-// ld is the leading dimension as BLAS checks it.
 func (b Batch) ld() int { return max(b.stride, b.n, 1) }
 
-// opCols is the part of op(B) between columns p and q.
 func opCols(b Batch, trans bool, p, q int) Batch {
 	if trans {
 		return b.Rows(p, q)
@@ -186,7 +183,6 @@ func (h *Host) padded(a Batch, trans bool) Batch {
 	return tile
 }
 
-// gemmKernel computes one tile of rows in one panel of columns a call.
 func gemmKernel(t *task, lo, hi int) {
 	impl := blas64.Implementation()
 	h := t.dst.dev.(*Host)
@@ -224,7 +220,6 @@ func gemmKernel(t *task, lo, hi int) {
 	}
 }
 
-// gemvKernel computes one panel of columns of a C of a single row, as op(B)' x.
 func gemvKernel(t *task, lo, hi int) {
 	impl := blas64.Implementation()
 	for u := lo; u < hi; u++ {
@@ -277,7 +272,6 @@ func gemmEachKernel(t *task, lo, hi int) {
 	}
 }
 
-// offset is where row p, or column p, of a matrix starts.
 func offset(p int, row bool, s Shape) int {
 	if row {
 		return p * s.Cols

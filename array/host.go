@@ -49,14 +49,12 @@ func NewHostOf(bytes int64) *Host {
 	return h
 }
 
-// MemoryError says that there is less memory than is needed.
 type MemoryError struct{ Needed, Limit int64 }
 
 func (e *MemoryError) Error() string {
 	return fmt.Sprintf("%d bytes of memory are needed, and there are %d", e.Needed, e.Limit)
 }
 
-// Name is "cpu".
 func (h *Host) Name() string { return "cpu" }
 
 // Request returns the host itself: it has no faults, so requests need no views of their own.
@@ -116,8 +114,7 @@ func (h *Host) Put(data []float64, k, n int) Batch {
 	return NewBatch(h, &hostBuffer{data: data, foreign: true}, k, n)
 }
 
-// Free returns b's memory to the pool. A second Free panics, and so does any other use of b after
-// Free, until Alloc reuses the memory.
+// Free panics at a second Free of b, and so does any other use of b after Free, until Alloc reuses the memory.
 func (h *Host) Free(b Batch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,7 +138,6 @@ func (h *Host) Available() (bytes int64, bounded bool) {
 	return max(h.limit-h.Stats().LiveBytes, 0), true
 }
 
-// Reserve grants most, at once.
 func (h *Host) Reserve(_ context.Context, _, most int64) (granted int64, release func(), err error) {
 	return most, nothingReserved, nil
 }
@@ -154,7 +150,6 @@ func (h *Host) Stats() Stats {
 	return h.stats
 }
 
-// Err is nil unless the device has been stopped: the host has no faults of its own.
 func (h *Host) Err() error {
 	if err := h.fault.Load(); err != nil {
 		return *err
@@ -162,7 +157,6 @@ func (h *Host) Err() error {
 	return nil
 }
 
-// Sync returns Err: the host's operations are done when they return.
 func (h *Host) Sync() error { return h.Err() }
 
 // Stop ends all operations, those that are under way too.
@@ -179,7 +173,6 @@ func (h *Host) unknown(out []float64) {
 	}
 }
 
-// Close empties the pool. Batches that have not been freed stay usable.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -216,7 +209,6 @@ func (b Batch) HostRow(i int) (row []float64, ok bool) {
 	return buf.data[b.off+i*b.stride:][:b.n:b.n], true
 }
 
-// row is HostRow of a batch that is known to be on the host; a batch of one vector is broadcast.
 func (b *Batch) row(i int) []float64 {
 	if b.k == 1 {
 		i = 0

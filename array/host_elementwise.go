@@ -53,7 +53,6 @@ func (h *Host) LinEach(dst Batch, a []float64, x Batch, c []float64, y Batch) {
 	t.run()
 }
 
-// linKernel is the kernel of a linear combination with or without y.
 func linKernel(y Batch) segmentKernel {
 	if y.IsZero() {
 		return scaleKernel

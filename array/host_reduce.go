@@ -50,7 +50,6 @@ func (h *Host) reduce(out []float64, kernel func(*task, int, int), merge func(a,
 	h.Free(partial)
 }
 
-// block is vector i and the coordinates [p, q) of a reduction's block u.
 func (t *task) block(u int) (i, p, q int) {
 	i = u / t.width
 	p = u % t.width * dotBlock

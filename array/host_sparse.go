@@ -114,7 +114,6 @@ func csrKernel(t *task, lo, hi int) {
 	}
 }
 
-// timesFour sets rows lo to hi-1 of the products with vectors i to i+3.
 func (m *hostCSR) timesFour(t *task, i, lo, hi int) {
 	x0, x1, x2, x3 := t.x.row(i), t.x.row(i+1), t.x.row(i+2), t.x.row(i+3)
 	x1, x2, x3 = x1[:len(x0)], x2[:len(x0)], x3[:len(x0)]
@@ -135,7 +134,6 @@ func (m *hostCSR) timesFour(t *task, i, lo, hi int) {
 	}
 }
 
-// times sets rows lo to hi-1 of the product with one vector.
 func (m *hostCSR) times(dst, x []float64, lo, hi int) {
 	indices, values := m.indices, m.values[:len(m.indices)]
 	j := m.indptr[lo]

@@ -17,16 +17,11 @@ type Driver interface {
 	Open(i int, memory int64) (Device, error)
 }
 
-// Card describes a device that can be opened.
 type Card struct {
-	// Name is what [Open] takes, "cuda:0".
-	Name string
-	// Model is the manufacturer's name for it.
-	Model string
-	// Memory is its size in bytes, and Free the part that is not in use.
+	Name         string
+	Model        string
 	Memory, Free int64
-	// Driver is the driver's version.
-	Driver string
+	Driver       string
 }
 
 // drivers are the registered drivers: kinds has their names, in order.
@@ -64,7 +59,6 @@ func driver(kind string) Driver {
 	return drivers.of[kind]
 }
 
-// Cards describes the devices of all drivers.
 func Cards() ([]Card, error) {
 	var all []Card
 	for _, kind := range Kinds()[1:] {
@@ -79,8 +73,7 @@ func Cards() ([]Card, error) {
 
 // UnknownDevice is the error for a name that no driver in the program knows.
 type UnknownDevice struct {
-	Name string
-	// Kinds lists the known names.
+	Name  string
 	Kinds []string
 }
 

@@ -10,13 +10,9 @@ import (
 // Pattern is the places of the entries of sparse matrices, on a device. The entries themselves are
 // vectors: a batch whose vector i has one value for each place is a batch of sparse matrices Z_i.
 type Pattern interface {
-	// Dims is the matrices' size.
 	Dims() (rows, cols int)
-	// Len is the number of entries.
 	Len() int
-	// Bytes is the device memory it holds.
 	Bytes() int64
-	// Free gives the memory back.
 	Free()
 }
 
@@ -202,7 +198,6 @@ func (t *task) eachVector(lo, hi int, do func(v, from, to int)) {
 	}
 }
 
-// from is the memory of a batch from value i of vector v on.
 func (b Batch) from(v, i int) []float64 {
 	if b.n == 0 {
 		return nil
@@ -213,10 +208,8 @@ func (b Batch) from(v, i int) []float64 {
 	return b.data()[v*b.stride+i:]
 }
 
-// sampleBlock is the number of entries that are computed at a time.
 const sampleBlock = 64
 
-// sampleKernel computes the entries of lines lo to hi-1, in the order of the lines.
 func sampleKernel(t *task, lo, hi int) {
 	w, r, lines := t.sc.Rows, t.sc.Cols, t.on.(*adjacency)
 	var out []float64
@@ -270,7 +263,6 @@ func scatterLinesKernel(t *task, lo, hi int) {
 // spreadBlock is the number of rows of B that are added up at a time, for all vectors of a tile.
 const spreadBlock = 128
 
-// spreadKernel computes lines lo to hi-1 by adding up rows of B.
 func spreadKernel(t *task, lo, hi int) {
 	w, r, lines := t.sc.Rows, t.sc.Cols, t.on.(*adjacency)
 	t.eachVector(lo, hi, func(v, first, last int) {

@@ -24,18 +24,14 @@ type Ray struct {
 
 // Rays is a matrix of rays on a device.
 type Rays interface {
-	// Dims is the number of rays and of pixels.
 	Dims() (rays, pixels int)
-	// Bytes is the device memory it holds.
 	Bytes() int64
-	// Free gives the memory back.
 	Free()
 }
 
 // Place is where the ray meets a line. The conversion keeps a compiler from fusing product and sum.
 func (r *Ray) Place(line int) float64 { return r.At + float64(r.Slope*float64(line)) }
 
-// misses reports that the ray meets no line.
 func (r *Ray) misses() bool { return r.From >= r.To }
 
 // lines is the number of lines that a ray of an image can meet, and the pixels of each.
@@ -116,7 +112,6 @@ func RayRuns(s Shape, rays []Ray) []RayRun {
 	return runs
 }
 
-// hostRays is a list of rays through images of a shape.
 type hostRays struct {
 	held
 	shape Shape

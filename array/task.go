@@ -74,7 +74,6 @@ func segments(t *task, lo, hi int) {
 	}
 }
 
-// part is the coordinates [p, q) of vector i, nil for a zero Batch.
 func (b *Batch) part(i, p, q int) []float64 {
 	if b.dev == nil {
 		return nil
