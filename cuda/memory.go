@@ -30,7 +30,6 @@ func (d *Device) Stats() array.Stats {
 	return d.stats
 }
 
-// Available is how many bytes Alloc can still serve, not counting those reserved.
 func (d *Device) Available() (bytes int64, bounded bool) {
 	return max(0, d.free()-d.reserved.Bytes()), true
 }
@@ -51,7 +50,6 @@ func (d *Device) Alloc(k, n int) array.Batch {
 	return array.NewBatch(d, buf, k, n)
 }
 
-// Put returns a batch with a copy of the row-major slice.
 func (d *Device) Put(data []float64, k, n int) array.Batch {
 	if len(data) != k*n {
 		panic(fmt.Sprintf("array: Put of %d values as %d x %d", len(data), k, n))
@@ -96,7 +94,6 @@ func (d *Device) take(k, n, size int) *buffer {
 	return d.grow(k, n, size)
 }
 
-// grow takes memory from the driver.
 func (d *Device) grow(k, n, size int) *buffer {
 	buf, bytes := &buffer{size: size}, 8*int64(size)
 	err := within(d.ctx, func() (err error) {
@@ -139,7 +136,6 @@ func (d *Device) grow(k, n, size int) *buffer {
 	return buf
 }
 
-// give returns a buffer to the pool.
 func (d *card) give(buf *buffer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -72,7 +72,6 @@ import (
 	"gorgonia.org/cu"
 )
 
-// driverError is a CUresult of a call that does not go through gorgonia.org/cu.
 type driverError int
 
 func (e driverError) Error() string {
@@ -90,7 +89,6 @@ func driverResult(r C.CUresult) error {
 	return driverError(r)
 }
 
-// launch starts a kernel with parameters of 8 bytes each.
 func launch(f cu.Function, g grid, s cu.Stream, values []uint64) error {
 	return driverResult(C.launch(C.uintptr_t(*(*uintptr)(unsafe.Pointer(&f))), C.uint(g.x), C.uint(g.y), C.uint(g.bx),
 		C.uint(g.by),
@@ -126,7 +124,6 @@ func newPinned(n int) (p pinned, err error) {
 func (p pinned) pointer() unsafe.Pointer { return unsafe.Pointer(&p.values[0]) }
 func (p pinned) free() error             { return driverResult(C.host_free(p.at)) }
 
-// blasError is a cublasStatus_t.
 type blasError int
 
 const (
@@ -151,7 +148,6 @@ func blasResult(s C.cublasStatus_t) error {
 	return blasError(s)
 }
 
-// blasHandle is a cuBLAS handle bound to a stream; 0 for none.
 type blasHandle struct{ h C.uintptr_t }
 
 func newBLAS(stream cu.Stream) (h blasHandle, err error) {

@@ -31,7 +31,6 @@ func (driver) Open(i int, memory int64) (array.Device, error) {
 	return d, nil
 }
 
-// Cards describes the cards that the driver finds.
 func (driver) Cards() ([]array.Card, error) {
 	if err := initError(); err != nil {
 		if errors.Is(err, errNoCard) {

@@ -157,7 +157,6 @@ func (d *Device) ownGemm(transA, transB bool, m, n, inner int, alpha float64, a,
 		0, 1)
 }
 
-// launchProducts runs kernels/gemm.cu.
 func (d *Device) launchProducts(op string, result array.Batch, transA, transB bool, m, n, inner int, alpha float64,
 	a matrix, as int, b matrix, bs int, beta float64, c matrix, cs, batch int) {
 	const side = 64 // TILE in gemm.cu
@@ -169,7 +168,6 @@ func (d *Device) launchProducts(op string, result array.Batch, transA, transB bo
 	})
 }
 
-// rowsOf is rows r to s-1 of op(A).
 func rowsOf(a array.Batch, trans bool, r, s int) array.Batch {
 	if trans {
 		return a.Cols(r, s)
@@ -184,7 +182,6 @@ func (d *Device) tile(transA, transB bool, n, inner int, alpha float64, a, b arr
 	})
 }
 
-// tiledGemm is Gemm in tiles of rows.
 func (d *Device) tiledGemm(transA, transB bool, n, inner int, alpha float64, a, b array.Batch, beta float64,
 	c array.Batch) {
 	m := c.K()

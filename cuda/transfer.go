@@ -65,7 +65,6 @@ func (d *Device) Download(dst []float64, src array.Batch) {
 	}
 }
 
-// download waits for the values at from; after a fault they are NaN.
 func (d *Device) download(op string, b array.Batch, out []float64, from cu.DevicePtr) {
 	ok := d.do(op, b, func() error {
 		if err := cu.MemcpyDtoHAsync(unsafe.Pointer(&out[0]), from, 8*int64(len(out)), d.stream); err != nil {
@@ -78,7 +77,6 @@ func (d *Device) download(op string, b array.Batch, out []float64, from cu.Devic
 	}
 }
 
-// unknown sets to NaN numbers that were not computed because of a fault.
 func unknown(v []float64) {
 	for i := range v {
 		v[i] = math.NaN()
@@ -93,7 +91,6 @@ type slot struct {
 
 const slotValues = 1024
 
-// fetch waits for the first len(out) values at from.
 func (d *Device) fetch(op string, b array.Batch, out []float64, from cu.DevicePtr) {
 	s := d.slot()
 	if s == nil || len(out) > slotValues {
