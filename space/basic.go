@@ -69,7 +69,6 @@ func All(p int) Space {
 		}}
 }
 
-// checkSet panics unless a set has increasing coordinates of R^p.
 func checkSet(p int, set []int) {
 	for i, j := range set {
 		if j < 0 || j >= p || i > 0 && j <= set[i-1] {

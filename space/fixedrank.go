@@ -48,21 +48,18 @@ func (s *fixedRank) parts(c array.Batch) (q, p array.Batch) {
 	return c.Cols(0, m), c.Cols(m, s.n)
 }
 
-// expand sets dst = Q V* + U P*.
 func (s *fixedRank) expand(dst, c, u, v array.Batch) {
 	q, p := s.parts(c)
 	dst.Device().GemmEach(false, true, 1, q, s.su, v, s.sv, 0, dst)
 	dst.Device().GemmEach(false, true, 1, u, s.su, p, s.sv, 1, dst)
 }
 
-// factor sets dst = (Z V, Z* U).
 func (s *fixedRank) factor(dst, z, u, v array.Batch) {
 	q, p := s.parts(dst)
 	dst.Device().GemmEach(false, false, 1, z, s.shape, v, s.sv, 0, q)
 	dst.Device().GemmEach(true, false, 1, z, s.shape, u, s.su, 0, p)
 }
 
-// normalized are U and V with columns of length 1.
 func (s *fixedRank) normalized() (u, v array.Batch) {
 	s.once.Do(func() {
 		dev := s.u.Device()
