@@ -7,7 +7,6 @@ import (
 	"slices"
 )
 
-// outcome is that of a Newton step.
 type outcome int
 
 const (
@@ -77,7 +76,6 @@ func (p *Program) Minimize(ctx context.Context, stepped func(), most int) (chang
 	}
 }
 
-// slope is the derivative of F by b_j on the face.
 func (p *Program) slope(j int) float64 { return p.Grad[j] + p.W[j]*p.sign[j] + p.Q[j]*p.B[j] }
 
 // Stationarity is the largest derivative of F along S, in units of the columns' lengths.
@@ -212,7 +210,6 @@ func (p *Program) timesNewton(d []float64) {
 	p.timesExact(d, known)
 }
 
-// crossing is a sign change along a step.
 type crossing struct {
 	t     float64
 	place int

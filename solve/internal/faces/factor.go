@@ -23,7 +23,6 @@ type factor struct {
 // block is the number of columns that join at a time.
 const block = 64
 
-// grow makes room for n columns.
 func (f *factor) grow(n int) {
 	if n <= f.stride {
 		return
@@ -83,7 +82,6 @@ func (f *factor) append(k int, cross, corner []float64, cut float64) []bool {
 	return joined
 }
 
-// lin adds a x to y.
 func lin(y []float64, a float64, x []float64) {
 	blas64.Axpy(a, vector(x), vector(y))
 }
@@ -137,7 +135,6 @@ func (f *factor) direct(x []float64) {
 	}
 }
 
-// part is the triangle of R at the diagonal, and right the rows to the right of it.
 func (f *factor) part(i, end int) blas64.Triangular {
 	return blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: end - i, Stride: f.stride,
 		Data: f.r[i*f.stride+i:]}

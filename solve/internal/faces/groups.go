@@ -101,12 +101,10 @@ func (p *Groups) Reweight(to Penalty) (moved bool) {
 	return moved
 }
 
-// of gathers the entries of a group.
 func (p *Groups) of(x []float64, g int) []float64 {
 	return lists.Pick(x, p.members[g])
 }
 
-// list lists S: the groups that are not 0, in the order of their coordinates.
 func (p *Groups) list() {
 	p.active = p.active[:0]
 	on := make([]bool, len(p.members))
@@ -120,7 +118,6 @@ func (p *Groups) list() {
 	}
 }
 
-// shift sets a group to x.
 func (p *Groups) shift(g int, x []float64) {
 	for i, j := range p.members[g] {
 		if v := x[i] - p.B[j]; v != 0 {
@@ -157,7 +154,6 @@ func (p *Groups) ahead(g int) []float64 {
 	return x
 }
 
-// shrink is the proximal operator of t ||x||.
 func shrink(x []float64, t float64) {
 	s := 0.0
 	if size := norm(x); size > t {
@@ -224,7 +220,6 @@ func (p *Groups) sweep(all bool) (changed bool) {
 	return changed
 }
 
-// slopes are the derivatives of F along S.
 func (p *Groups) slopes() []float64 {
 	e := make([]float64, len(p.active))
 	size := make([]float64, len(p.members))
@@ -246,7 +241,6 @@ func (p *Groups) Stationarity() float64 {
 	return most
 }
 
-// violation is the largest violation of an optimality condition.
 func (p *Groups) violation() float64 {
 	most := p.Stationarity()
 	for g, list := range p.members {
@@ -265,7 +259,6 @@ func (p *Groups) ratio(x []float64) float64 {
 	return most
 }
 
-// ratios calls do with those of all groups in S.
 func (p *Groups) ratios(x []float64, do func(g int, v float64)) {
 	size, step := make([]float64, len(p.members)), make([]float64, len(p.members))
 	for i, j := range p.active {

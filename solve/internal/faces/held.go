@@ -124,7 +124,6 @@ func (f *factor) products(from int) {
 	f.gram = gram
 }
 
-// normal factorizes Y Y*.
 func (f *factor) normal() {
 	m := len(f.held)
 	f.yy = append(f.yy[:0], f.gram...)

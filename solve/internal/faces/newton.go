@@ -73,7 +73,6 @@ func (p *Groups) Minimize(ctx context.Context, stepped func(), most int) (change
 	return changed, nil
 }
 
-// factorize makes the factor that of S at the point.
 func (p *Groups) factorize() {
 	n := len(p.active)
 	p.columns, p.other = append(p.columns[:0], p.active...), false

@@ -64,7 +64,6 @@ func (p *Program) Condition() float64 {
 	return most * p.f.inverseNorm(len(p.active))
 }
 
-// mostTries bounds the columns of the inverse that are tried.
 const mostTries = 5
 
 // inverseNorm estimates the largest sum of a column of the absolute values of K^{-1}, for the n
@@ -107,7 +106,6 @@ func (f *factor) inverseNorm(n int) float64 {
 	return max(most, 2*apply()/float64(3*n))
 }
 
-// startAt is a number between 1 and 2 with a sign that look random.
 func startAt(j int) float64 {
 	h := uint64(j+1) * 0x9e3779b97f4a7c15
 	v := 1 + float64(h>>40)/(1<<24)

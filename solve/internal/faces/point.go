@@ -37,8 +37,7 @@ type Point struct {
 	// Floor is the size of rounding errors of the gradient, in units of the columns' lengths.
 	Floor float64
 	// Cut is the squared pivot up to which a column depends on others.
-	Cut float64
-	// Steps counts Newton steps, and Products those of Norm.
+	Cut             float64
 	Steps, Products int
 
 	stride int
@@ -51,23 +50,19 @@ type Point struct {
 	wide   []float64
 }
 
-// Here is the point itself.
 func (p *Point) Here() *Point { return p }
 
 func (p *Point) Len() int { return len(p.B) }
 
-// Active lists S. The caller must not modify it.
 func (p *Point) Active() []int { return p.active }
 
 func (p *Point) IsActive(j int) bool { return p.in[j] }
 
-// Gram is row i of G.
 func (p *Point) Gram(i int) []float64 { return p.g[i*p.stride : i*p.stride+len(p.B)] }
 
 // Set is G_ij = G_ji = v.
 func (p *Point) Set(i, j int, v float64) { p.g[i*p.stride+j], p.g[j*p.stride+i] = v, v }
 
-// times sets the image of a step on S, G e.
 func (p *Point) times(e []float64) {
 	n := len(p.B)
 	p.image, p.wide = slices.Grow(p.image[:0], n)[:n], slices.Grow(p.wide[:0], n)[:n]

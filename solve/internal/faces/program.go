@@ -36,7 +36,6 @@ func (p *Program) Extend(more Penalty, grad []float64) {
 
 func (p *Program) Ready() { p.rescale(p.Q) }
 
-// kink reports that the penalty has one at b_j = 0.
 func (p *Program) kink(j int) bool { return p.W[j] > 0 || p.Positive[j] }
 
 // Start sets B, and S to its support. Coordinates that depend on others are set to 0, as are those
@@ -121,7 +120,6 @@ func (p *Program) append(some []int) bool {
 	return all
 }
 
-// list lists S in the order of the factor's columns.
 func (p *Program) list() {
 	p.active = p.active[:0]
 	for _, j := range p.columns {
@@ -184,7 +182,6 @@ func (p *Program) renew(from int) {
 	}
 }
 
-// solve overwrites x, one number for each of S, with K^{-1} x.
 func (p *Program) solve(x []float64) {
 	p.onColumns = slices.Grow(p.onColumns[:0], len(p.columns))[:len(p.columns)]
 	clear(p.onColumns)
@@ -197,7 +194,6 @@ func (p *Program) solve(x []float64) {
 	}
 }
 
-// drop sets a coordinate that is not in S any more to 0.
 func (p *Program) drop(j int) {
 	lin(p.Grad, -p.B[j], p.Gram(j))
 	p.in[j], p.sign[j], p.B[j] = false, 0, 0
