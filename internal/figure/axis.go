@@ -45,7 +45,6 @@ func logAxis(label string, low, high float64) *axis {
 	return &axis{label: label, min: low - room, max: high + room, log: true}
 }
 
-// place is where v stands, within bounds that a canvas can do with.
 func (a *axis) place(v float64) float64 {
 	if a.log {
 		v = math.Log10(max(v, 0))
@@ -59,7 +58,6 @@ func (a *axis) holds(v float64) bool {
 	return at >= a.min-rounding && at <= a.max+rounding
 }
 
-// ticks are the marks of the axis, with as many labels as have room.
 func (a *axis) ticks() plot.ConstantTicks {
 	for _, marks := range a.labellings() {
 		if len(marks) > 0 && a.fit(marks) {
@@ -69,7 +67,6 @@ func (a *axis) ticks() plot.ConstantTicks {
 	return nil
 }
 
-// fit reports whether the labels have enough room.
 func (a *axis) fit(marks []plot.Tick) bool {
 	need := func(label string) vg.Length {
 		if a.upright {
@@ -205,7 +202,6 @@ func roundStep(v float64) float64 {
 	return decimal(1, exponent(v)+1)
 }
 
-// decimal is m 10^e, rounded once.
 func decimal(m, e int) float64 {
 	v, _ := strconv.ParseFloat(strconv.Itoa(m)+"e"+strconv.Itoa(e), 64)
 	return v

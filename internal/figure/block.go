@@ -18,7 +18,6 @@ const (
 	marginWidth vg.Length = 50
 )
 
-// frameLine is the line of frames and ticks.
 var frameLine = stroke(ink, 0.8)
 
 // block is a title, a legend, and panels one above the other whose frames have the same width.
@@ -45,7 +44,6 @@ func (b *block) label(name string, samples ...plot.Thumbnailer) {
 	}
 }
 
-// panel is a plot with a frame of about a given height.
 type panel struct {
 	*plot.Plot
 	x, y   *axis
@@ -105,7 +103,6 @@ func (p *panel) horizontal(s draw.LineStyle, y float64) *plotter.Line {
 	return p.line(s, plotter.XY{X: p.x.min, Y: p.y.place(y)}, plotter.XY{X: p.x.max, Y: p.y.place(y)})
 }
 
-// marks draws markers at points; those beyond the frame are at its edge.
 func (p *panel) marks(g draw.GlyphStyle, x, y []float64) *plotter.Scatter {
 	points := p.xys(x, y)
 	for i := range points {
@@ -172,7 +169,6 @@ func (b *block) layout(x, top vg.Length) (middle, bottom vg.Length, drawBlock fu
 	}
 }
 
-// alone is the drawing of one block on a page of its own.
 func (b *block) alone() *drawing {
 	_, bottom, drawBlock := b.layout(0, 0)
 	return &drawing{-bottom, drawBlock}

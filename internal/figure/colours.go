@@ -36,17 +36,14 @@ type Scale struct {
 // colours are the colours of a map from low to high, an odd number, so that one is in the middle.
 type colours []color.Color
 
-// Colors are the colours, for gonum's heat map.
 func (c colours) Colors() []color.Color { return c }
 
-// at is the colour of a share of the way from low to high.
 func (c colours) at(share float64) color.Color {
 	return c[int(math.Round(max(0, min(1, share))*float64(len(c)-1)))]
 }
 
 const numColours = 255
 
-// mapColours are the colours of each map.
 var mapColours = sync.OnceValue(func() (all [3]colours) {
 	for i := range numColours {
 		all[Gray] = append(all[Gray], color.Gray{uint8(math.Round(float64(i) * 255 / (numColours - 1)))})
@@ -82,7 +79,6 @@ type bar struct {
 // point is the length of a pointed end.
 const point vg.Length = 7
 
-// margin is the room to the right of a bar of the given height.
 func (b bar) margin(height vg.Length) (room vg.Length) {
 	b.axis.length, b.axis.upright = height, true
 	_, _, factor := b.axis.factor()

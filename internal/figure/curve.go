@@ -31,7 +31,6 @@ func (k curve) open() draw.GlyphStyle {
 	return marker(shapes[k.shape], 2.7, white, stroke(k.line.Color, 1.2))
 }
 
-// samples are what the legend shows of the curve.
 func (k curve) samples() []plot.Thumbnailer {
 	l := &plotter.Line{LineStyle: k.line}
 	if len(k.x) > manyPoints {

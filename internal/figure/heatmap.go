@@ -17,8 +17,7 @@ import (
 // colour bar and the minimizer. The colours are those of the logarithm where all
 // values are positive and the greatest is more than thirty times the least.
 type HeatMap struct {
-	Title string
-	// XName and YName name the hyperparameters.
+	Title        string
 	XName, YName string
 	// Label names the values; see [Sweep].
 	Label string
@@ -62,7 +61,6 @@ func (h HeatMap) check() error {
 	return err
 }
 
-// cells are the places of a grid, as gonum's heat map takes them.
 type cells struct{ x, y, z []float64 }
 
 func (g cells) Dims() (columns, rows int) { return len(g.x), len(g.y) }
@@ -70,7 +68,6 @@ func (g cells) X(column int) float64      { return g.x[column] }
 func (g cells) Y(row int) float64         { return g.y[row] }
 func (g cells) Z(column, row int) float64 { return g.z[row*len(g.x)+column] }
 
-// scale is the axis of the colours.
 func (h HeatMap) scale() *axis {
 	shown := settled(h.Values, h.Converged, h.Values)
 	a := &axis{label: h.Label, min: slices.Min(shown), max: slices.Max(shown)}

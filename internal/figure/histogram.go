@@ -145,7 +145,6 @@ func (h Histogram) plan() (*drawing, error) {
 	return b.alone(), nil
 }
 
-// everywhere draws a line across all panels.
 func (b *block) everywhere(name string, s draw.LineStyle, x float64) {
 	for _, p := range b.panels {
 		p.vertical(s, x)

@@ -95,7 +95,6 @@ const (
 	scaleRoom  vg.Length = 50
 )
 
-// size is the size of the image in a box of the given width.
 func (p Panel) size(box vg.Length) (w, h vg.Length) {
 	shape := vg.Length(p.Rows) / vg.Length(p.Cols)
 	if p.Stretched {
@@ -114,7 +113,6 @@ func endsScale(row []Panel, i int) bool {
 	return row[i].Scale != nil && (i == len(row)-1 || row[i+1].Scale != row[i].Scale)
 }
 
-// boxWidth is the width of the boxes of the images, in rows that end at the given place.
 func (f Images) boxWidth(end vg.Length) (box vg.Length, err error) {
 	if box = tallest; f.Curve != nil {
 		box = end

@@ -12,8 +12,7 @@ import (
 // Lines is numbers against positive others on a logarithmic axis: positive ones on another, each with its own markers,
 // or Paths, such as the coefficients of a regression, on a linear axis.
 type Lines struct {
-	Title string
-	// XLabel and YLabel name the axes with their units.
+	Title          string
 	XLabel, YLabel string
 	Series         []Series
 	Paths          bool
@@ -30,7 +29,6 @@ type Series struct {
 
 var lineColors = []color.RGBA{blue, vermillion, green, purple, orange, sky, black}
 
-// grey is the colour of series without a name.
 var grey = color.RGBA{170, 170, 170, 255}
 
 func (l Lines) plan() (*drawing, error) {

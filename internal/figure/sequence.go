@@ -10,13 +10,11 @@ import (
 
 // Sequence is a sequence of numbers with its estimate, and below them what the estimate leaves.
 type Sequence struct {
-	Title string
-	// XLabel names the places, and YLabel the values, with their units.
+	Title          string
 	XLabel, YLabel string
 	// X are the places of the values Y, in order, and Fit is the estimate there.
 	X, Y, Fit []float64
-	// Truth is the mean of Y; nil: not known.
-	Truth []float64
+	Truth     []float64
 	// FitName is what the legend calls the estimate, "estimate" by default.
 	FitName string
 }

@@ -10,7 +10,6 @@ import (
 	"surepipe/internal/lists"
 )
 
-// The colours of Okabe and Ito, and two grays.
 var (
 	blue       = color.RGBA{0x00, 0x72, 0xB2, 0xFF}
 	vermillion = color.RGBA{0xD5, 0x5E, 0x00, 0xFF}

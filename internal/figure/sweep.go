@@ -25,9 +25,7 @@ type Sweep struct {
 	Label string
 	// Lambda has the values of the hyperparameter, positive and increasing.
 	Lambda []float64
-	// SURE has one value for each lambda.
-	SURE []float64
-	// StdErr is SURE's standard error. Nil: no band.
+	SURE   []float64
 	StdErr []float64
 	// DifferenceErr is the standard error of each value's difference to the minimum. It takes the
 	// place of StdErr as the band, and a line marks the minimum's height: where the band reaches
@@ -51,7 +49,6 @@ type Sweep struct {
 	OpenLabel string
 }
 
-// openLabel is the label of open markers.
 func openLabel(given string) string { return cmp.Or(given, "not converged") }
 
 func (s Sweep) check() error {
@@ -82,7 +79,6 @@ func (s Sweep) plan() (*drawing, error) {
 	return b.alone(), nil
 }
 
-// dotted is the line through a minimum.
 var dotted = stroke(ink, 0.8, 1.5, 2)
 
 // block is the sweep with its first panel, of the given height. In a narrow column names are short.
@@ -182,9 +178,8 @@ func (s Sweep) below(b *block) {
 	}
 }
 
-// Running is the mean of the first n values against n, on a logarithmic axis, with a band of one
-// standard error, s/sqrt(n), from the second value on. For SURE - loss it shows whether SURE is
-// unbiased.
+// Running is the mean of the first n values against n, on a logarithmic axis, with a band of one standard
+// error, s/sqrt(n), from the second value on.
 type Running struct {
 	Title string
 	Label string

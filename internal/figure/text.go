@@ -12,7 +12,6 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// Sizes of text, in points.
 const (
 	titleSize  vg.Length = 11
 	labelSize  vg.Length = 9.5
@@ -20,13 +19,11 @@ const (
 	tickSize   vg.Length = 8.5
 )
 
-// sans is the style of all text.
 func sans(size vg.Length) text.Style {
 	liberation := font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}
 	return text.Style{Color: ink, Font: liberation, Handler: raiser{text.Plain{Fonts: font.DefaultCache}}}
 }
 
-// centered is [sans], centered on a point.
 func centered(size vg.Length) text.Style {
 	s := sans(size)
 	s.XAlign = text.XCenter
@@ -129,7 +126,6 @@ func wrap(s string, size, room vg.Length, n int) (lines []string) {
 
 func power(e int) string { return "10" + raise.Replace(strconv.Itoa(e)) }
 
-// minus gives a number its proper sign.
 func minus(s string) string { return strings.ReplaceAll(s, "-", "−") }
 
 // number writes v with the given significant digits, in powers of ten where it is very large or small.
@@ -156,5 +152,4 @@ func short(v float64, digits int) string {
 	return strings.TrimSuffix(mantissa+"×"+times, "×")
 }
 
-// exponent is the exponent of the greatest power of ten that is at most v > 0.
 func exponent(v float64) int { return int(math.Floor(math.Log10(v * (1 + rounding)))) }
