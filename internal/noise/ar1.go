@@ -17,8 +17,8 @@ const (
 	leastSeries = 30
 	// mostRho is the largest correlation that is looked for: beyond it noise cannot be told from a trend.
 	mostRho = 0.95
-	// rhoPrior is twice the exponent of the prior (1 - rho^2)^2, which keeps the estimate off 1, where noise takes
-	// the place of the trend: of 200 values of an AR(0.8) about a sine it does so in a third of the draws without it.
+	// rhoPrior is twice the exponent of the prior (1 - rho^2)^2, which keeps the estimate off 1, where noise
+	// takes the place of the trend.
 	rhoPrior = 4
 	// mostStdErr is the largest error of the correlation with which it tells something.
 	mostStdErr = 0.3
@@ -84,7 +84,6 @@ func AR1(y []float64, order int) (Autoregression, error) {
 	return out, err
 }
 
-// restricted is minus twice the restricted likelihood.
 type restricted struct {
 	y            []float64
 	order, width int
@@ -210,7 +209,6 @@ func (r *restricted) maximize() (rho, logLambda float64) {
 	return rho, logLambda
 }
 
-// golden is where f is least in an interval.
 func golden(f func(float64) float64, a, b float64) float64 {
 	const ratio, steps = 0.6180339887498949, 20
 	x, z := b-ratio*(b-a), a+ratio*(b-a)

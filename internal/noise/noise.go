@@ -5,7 +5,6 @@ import (
 	"math"
 )
 
-// Names of the methods, as in [Estimate.Method].
 const (
 	MethodMAD                 = "mad"
 	MethodMedianSingularValue = "median-singular-value"
@@ -14,7 +13,6 @@ const (
 )
 
 type Estimate struct {
-	// Sigma2 is positive and finite.
 	Sigma2 float64
 	// RelStdErr is the approximate standard error of Sigma2 over Sigma2, where the
 	// method's assumptions hold. The method's function gives the formula.
@@ -37,7 +35,6 @@ func refuse(method, format string, args ...any) (Estimate, error) {
 	return Estimate{}, &Refusal{method, fmt.Sprintf(format, args...)}
 }
 
-// estimate rejects a variance that overflows or underflows.
 func estimate(method string, sigma2, relStdErr float64) (Estimate, error) {
 	if !(sigma2 > 0) || math.IsInf(sigma2, 0) {
 		return refuse(method, "it comes to %g; scale the data", sigma2)
@@ -71,5 +68,4 @@ func finiteMatrix(method string, y []float64, rows, cols int, expected string) (
 	return most, err
 }
 
-// epsilon is the distance from 1 to the next float64.
 const epsilon = 0x1p-52

@@ -20,8 +20,7 @@ const (
 	mostRounds = 60
 	settled    = 1e-3
 	// mostLong is the number of rows, or columns, of the longer side that are looked at.
-	mostLong = 2000
-	// mostApart is the largest relative difference of the variances by entries within the two.
+	mostLong  = 2000
 	mostApart = 0.3
 	// cautious is the error of the estimate over the error that independent entries would give (simulation).
 	cautious = 1.5
@@ -35,11 +34,8 @@ const (
 //     where sigma is the standard deviation of the other entries, divided by that of a standard
 //     normal variable within 3 (a truncated scale, which outliers of any size leave alone).
 //
-// sigma2 is that of the m entries that are kept, for m - r (rows + cols - r) degrees of freedom. Where a
-// tenth of the entries are outliers of ten sigma, and the rank is a tenth, it was 0.93 to 1.01 of the
-// truth in simulations, and the median of the singular values, which takes outliers for noise, gave
-// eleven times that. Outliers of less than 5 sigma count as noise in part: of a tenth of them at 3
-// sigma the estimate is 1.4 times the truth.
+// sigma2 is that of the m entries that are kept, for m - r (rows + cols - r) degrees of freedom. Outliers of
+// less than 5 sigma count as noise in part.
 //
 // The relative standard error is 1.5 sqrt(2/(m - r (rows + cols - r))), and the difference to the
 // estimate from entries within 1.5 sigma, which sees more of small outliers.
@@ -119,7 +115,6 @@ func newSeparation(y []float64, rows, cols int) *separation {
 	return s
 }
 
-// round is a round. It returns a reason where there is no noise to be seen.
 func (s *separation) round() string {
 	const nothing = "more than half of the entries, or of the singular values, are zero after the low rank: there " +
 		"is no noise to be seen"
@@ -173,7 +168,6 @@ func (s *separation) round() string {
 	return ""
 }
 
-// outliers is the share of the entries that are not kept.
 func (s *separation) outliers() float64 { return 1 - float64(s.kept)/float64(s.k*s.n) }
 
 // variance is the squared standard deviation of the entries of the rest within cut standard deviations,

@@ -174,7 +174,6 @@ func upper(rho, t float64) float64 {
 	return t/2 + ((1-rho*rho)*sum-rho*sin)/2
 }
 
-// marchenkoPastur is the density at x within the support.
 func marchenkoPastur(x, beta float64) float64 {
 	rho := math.Sqrt(beta)
 	return math.Sqrt(((1+rho)*(1+rho)-x)*(x-(1-rho)*(1-rho))) / (2 * math.Pi * beta * x)

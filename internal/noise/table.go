@@ -20,7 +20,6 @@ const (
 	MethodGCVResidual = "gcv-residual"
 )
 
-// ErrNeedsFits is the error of a method that takes fits.
 var ErrNeedsFits = errors.New("sigma2 follows from fits at several weights, by " + MethodGCVResidual)
 
 // Observed is y, and what is known of how it came about.
@@ -48,25 +47,21 @@ type Observed struct {
 	Whitened bool
 }
 
-// ordered reports whether neighbours in y are alike.
 func (o Observed) ordered() bool {
 	return !o.Whitened && !o.Regression && !o.Selection && o.Unordered == ""
 }
 
-// Sequence reports whether y is a single sequence, in its order.
 func (o Observed) Sequence() bool { return o.ordered() && len(o.Shape) == 1 }
 
 func (o Observed) matrix() bool { return o.ordered() && len(o.Shape) == 2 && !o.Sequences }
 
-// lowRank reports whether y is a matrix of low rank with noise.
 func (o Observed) lowRank() bool { return o.matrix() && !o.Image && o.LowRank }
 
 // Method is a way to estimate sigma2: a row of the table that help, errors and [Choose] read. [Register] adds one.
 type Method struct {
 	// Name is that of --sigma2 and of [Estimate.Method], and Help says what the estimate is, and where it suits.
 	Name, Help string
-	// Suits reports whether auto takes the method; the first that suits is taken. Nil stands for never.
-	Suits func(o Observed) bool
+	Suits      func(o Observed) bool
 	// Structured says that y alone does not do.
 	Structured bool
 	// Estimate is the estimate, or a [Refusal]; Auto that of auto, nil for the same.
@@ -133,7 +128,6 @@ func Register(m Method) {
 
 func Methods() []Method { return slices.Clone(methods) }
 
-// Names lists auto and the methods.
 func Names() []string {
 	return append([]string{MethodAuto}, lists.Map(methods, func(m Method) string { return m.Name })...)
 }
@@ -159,7 +153,6 @@ func Choose(name string, o Observed) (Estimate, error) {
 	return Estimate{}, fmt.Errorf("sigma2 by %q, expected one of %s", name, strings.Join(Names(), ", "))
 }
 
-// whole reports whether y has all entries of a matrix.
 func (o Observed) whole() bool {
 	return o.Places != nil && len(o.Whole) == 2 && len(o.Places) == o.Whole[0]*o.Whole[1]
 }
@@ -194,7 +187,6 @@ func olsResidual(o Observed) (Estimate, error) {
 	return OLSResidual(x, y)
 }
 
-// medianSingularValue is the estimate from the singular values of y, or of the matrix whose entries y lists in full.
 func medianSingularValue(o Observed) (Estimate, error) {
 	if o.Places != nil && len(o.Whole) == 2 && len(o.Places) == len(o.Y) {
 		return Completion(o.Y, o.Places, o.Whole[0], o.Whole[1])
@@ -226,7 +218,6 @@ func leastVariance(o Observed) (Estimate, error) {
 	return rank, nil
 }
 
-// robustLowRank is the estimate from the entries of y that a low rank and a few outliers leave.
 func robustLowRank(o Observed) (Estimate, error) {
 	switch {
 	case o.Regression || o.Selection:
