@@ -15,7 +15,6 @@ func (f *Source) ReadAround(ctx context.Context, s *study.SampleSource) (Content
 	return f.read(ctx, s, false)
 }
 
-// firstOf is the first sample.
 func (f *Source) firstOf(s *study.SampleSource) (*dataio.Array, error) {
 	first, err := s.At(0)
 	if err != nil {
@@ -37,7 +36,6 @@ func (f *Source) samplesMayHave(axes int) bool {
 	return !known || axes == l.YRank || axes == l.YRank+1 && (l.Rows || l.Colours)
 }
 
-// checkSample rejects samples that do not fit the other arrays.
 func (f *Source) checkSample(s *study.SampleSource, data Contents) error {
 	expected, why := s.Shape, ""
 	switch l, _ := LayoutOf(f.Problem); {

@@ -16,7 +16,6 @@ import (
 	"surepipe/study"
 )
 
-// Contents is the content of data files.
 type Contents struct {
 	problems.Data
 	Variance
@@ -31,8 +30,7 @@ type Contents struct {
 	Simulated bool
 	// Response is the name of y where it is one of several responses, else "".
 	Response string
-	// Found lists the file's arrays in the file's order.
-	Found []string
+	Found    []string
 
 	observed observations
 }
@@ -58,7 +56,6 @@ type arrays struct {
 	grouped bool
 }
 
-// LayoutOf is the layout of a named problem; known is false for other names.
 func LayoutOf(problem string) (l problems.Layout, known bool) {
 	n, known := problems.Lookup(problem)
 	return n.Layout, known
@@ -90,7 +87,6 @@ func (a arrays) matrixOf(needed bool, known spec.Matrix, name, expected string) 
 	return m, nil
 }
 
-// matrix reads a 2-d array, without a copy.
 func (a arrays) matrix(name, expected string) (*mat.Dense, error) {
 	m, err := a.open(name, expected)
 	if err != nil {
@@ -134,7 +130,6 @@ func (a arrays) vector(name, expected string) ([]float64, error) {
 	return v.Data, err
 }
 
-// integers reads a 1-d array of integers, or of floats that are integers.
 func (a arrays) integers(name, expected string) ([]int, error) {
 	r, err := a.openVector(name, expected)
 	if err != nil {

@@ -67,7 +67,6 @@ func (f *Source) classify(data *Contents) error {
 	return nil
 }
 
-// noteResponses notes that responses of one fit are in very different units.
 func (f *Source) noteResponses(n *study.Notes, data problems.Data) {
 	if !f.columns() || f.classes() || len(data.YShape) != 2 {
 		return

@@ -13,7 +13,6 @@ import (
 	"surepipe/study"
 )
 
-// coordinates reads the numbers of coefficients that an archive has.
 func (a arrays) coordinates(data *Contents) error {
 	c := &data.Coordinates
 	for _, to := range []struct {
@@ -51,7 +50,6 @@ func (c *Contents) columns() (names, of []string) {
 	return names, names
 }
 
-// coordinates takes the numbers of coefficients that the options give.
 func (f *Source) coordinates(data *Contents) (err error) {
 	c, v := &data.Coordinates, f.Variant
 	for _, o := range []struct {
@@ -117,7 +115,6 @@ func matches(pattern, name string) bool {
 	return pattern == name || ok && err == nil
 }
 
-// brief lists some names, for errors.
 func brief(names []string) string {
 	if len(names) > 8 {
 		return strings.Join(names[:8], ", ") + ", ..."

@@ -26,16 +26,13 @@ const (
 	scaledDecades = 4 // decades on each side of the scale
 )
 
-// Fits say how sigma2 is estimated from fits.
 type Fits struct {
 	Device array.Device
 	// Hyper are the weights, of which lambda is not used.
-	Hyper problems.Hyper
-	// Solver is the name of a solver, or auto, and Settings are its options.
+	Hyper    problems.Hyper
 	Solver   string
 	Settings vjp.Options
-	// Options are those of the sweep: its probes, and what is computed at once.
-	Options pipeline.SweepOptions
+	Options  pipeline.SweepOptions
 	// Check, if not nil, rejects data of d observations before the fits.
 	Check func(d int) error
 }
@@ -127,14 +124,12 @@ func (f *Source) pathOfFits(data problems.Data, o Fits) (*problems.Problem, stri
 	return scaled, "lambda", logGrid(scale/reach, scale*reach, 2*scaledDecades*fitsPerDecade+1), nil
 }
 
-// logGrid are n numbers, equally spaced on the logarithmic scale.
 func logGrid(from, to float64, n int) []float64 {
 	values := lists.Make(n, func(i int) float64 { return from * math.Pow(to/from, float64(i)/float64(n-1)) })
 	values[n-1] = to
 	return values
 }
 
-// fitsFamily is the family of estimators of the path.
 func fitsFamily(problem *problems.Problem, name string, o Fits) pipeline.Family {
 	family := pipeline.Family{
 		Problem: problem.Solve(), Solver: o.Solver, Settings: o.Settings,

@@ -21,7 +21,6 @@ import (
 	"surepipe/study"
 )
 
-// inputs collects the arrays of several files.
 type inputs struct {
 	*Source
 	layout problems.Layout
@@ -55,7 +54,6 @@ func (f *Source) ReadSamples(ctx context.Context) (Contents, error) {
 	return f.read(ctx, nil, true)
 }
 
-// read reads the files. Where there are samples, the first is y.
 func (f *Source) read(ctx context.Context, samples *study.SampleSource, stacks bool) (data Contents, err error) {
 	f.ctx = ctx
 	var sample *dataio.Array
@@ -99,7 +97,6 @@ func (f *Source) read(ctx context.Context, samples *study.SampleSource, stacks b
 	return data, f.complete(&data)
 }
 
-// complete takes what follows from one y into the data.
 func (f *Source) complete(data *Contents) (err error) {
 	if err := f.coordinates(data); err != nil {
 		return err
@@ -147,7 +144,6 @@ func (f *Source) estimateNoise(data *Contents) error {
 	return nil
 }
 
-// estimator estimates sigma2 by the method of the flags.
 func (f *Source) estimator(data problems.Data) (noise.Estimate, error) {
 	if f.Command {
 		return noise.Choose(f.Sigma2Method, noise.Observed{Y: data.Y, Shape: data.YShape, Bare: true})
@@ -175,7 +171,6 @@ func (f *Source) noteIntercept(n *study.Notes, data problems.Data, spread func()
 		"and sigma2 are poor; --intercept fits one", mean)
 }
 
-// Name names the input for errors.
 func (f *Source) Name() string {
 	for _, path := range []string{f.Spec, f.Data, f.Y, f.X} {
 		if path != "" {

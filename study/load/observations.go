@@ -16,7 +16,6 @@ import (
 // observations are arrays with a number for each value of y, by the names of the options of a table that name them.
 type observations map[string][]float64
 
-// observations reads those that an archive has for a regression.
 func (a arrays) observations() (observations, error) {
 	o := observations{}
 	for _, name := range (design.Beside{}).Options() {
@@ -32,7 +31,6 @@ func (a arrays) observations() (observations, error) {
 	return o, nil
 }
 
-// signed are the arrays that may hold numbers below 0.
 var signed = []string{"offset", "time", "start", "strata"}
 
 // observe takes what is known of the observations into the data: the weights of the loss, the offset of the linear
@@ -105,7 +103,6 @@ func (f *Source) observe(data *Contents, o observations) error {
 	return nil
 }
 
-// subtract subtracts the offset from copies of y and mu: arrays in memory stay the caller's.
 func (c *Contents) subtract(offset []float64) {
 	without := func(y []float64) []float64 { return floats.SubTo(make([]float64, len(y)), y, offset) }
 	for i, y := range c.Stack {
@@ -124,7 +121,6 @@ func (c *Contents) subtract(offset []float64) {
 	}
 }
 
-// tries takes y for the numbers of successes among trials.
 func (f *Source) tries(data *Contents, trials []float64) error {
 	if trials == nil {
 		return nil

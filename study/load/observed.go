@@ -101,7 +101,6 @@ func (a arrays) pickMu() error {
 	return nil
 }
 
-// weights are those of the observed entries, nil where there are none.
 func (a arrays) weights() ([]float64, error) {
 	if !a.Has("weights") {
 		return nil, nil

@@ -35,7 +35,6 @@ func (f *Source) ReadMany(ctx context.Context) ([]Contents, error) {
 	return g.divide(data)
 }
 
-// readColumns reads a table with several responses.
 func (f *Source) readColumns(ctx context.Context, names []string) ([]Contents, error) {
 	l, _ := LayoutOf(f.Problem)
 	switch {
@@ -74,7 +73,6 @@ func (f *Source) readColumns(ctx context.Context, names []string) ([]Contents, e
 	return all, nil
 }
 
-// divide makes data of each column of y.
 func (f *Source) divide(data Contents) ([]Contents, error) {
 	d, m := data.YShape[0], data.YShape[1]
 	if rows, _ := spec.MatrixOf(data.X).Dims(); rows == m && rows != d {

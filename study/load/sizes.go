@@ -68,7 +68,6 @@ func (f *Source) sizeOfTable(s *Sizes, path string) error {
 	return nil
 }
 
-// size adds the arrays of a file.
 func (f *Source) size(s *Sizes, path string) error {
 	set, err := dataio.OpenAs(path, f.reading())
 	if err != nil {

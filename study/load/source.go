@@ -43,7 +43,6 @@ type Source struct {
 	table   *design.Data
 }
 
-// Variant is a variant of a problem.
 type Variant struct {
 	Intercept              bool
 	Loss                   problems.Loss
@@ -68,7 +67,6 @@ type Variance struct {
 	Fits     bool
 }
 
-// LossOf is the loss of the variant, or else of the specification.
 func (f *Source) LossOf() problems.Loss {
 	if f.Loss.Name == "" && f.Specification != nil {
 		return f.Specification.Loss
@@ -76,7 +74,6 @@ func (f *Source) LossOf() problems.Loss {
 	return f.Loss
 }
 
-// vary sets the variant of a problem.
 func (f *Source) vary(data *problems.Data) {
 	v := f.Variant
 	data.Intercept, data.Standardize, data.Loss, data.Effects = v.Intercept, f.Table.Standardize, v.Loss, v.Effects

@@ -91,12 +91,10 @@ func (f *Source) storedX(set *dataio.Set, array string) (*stored.Matrix, error) 
 	return nil, nil // it is read
 }
 
-// asksStorage reports whether X may be stored in another way than as float64 in memory.
 func (f *Source) asksStorage() bool {
 	return f.Storage != StorageMemory && f.Storage != "" && !f.Command
 }
 
-// isBED reports whether a file is named as one of genotypes.
 func isBED(path string) bool { return strings.HasSuffix(path, ".bed") }
 
 // mapNamed opens X of an archive, where no other file gives it and it is not to be in memory.

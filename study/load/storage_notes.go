@@ -13,7 +13,6 @@ import (
 // coarseBits are the last bits of a float32's 24 that numbers on a grid, such as ratings, do not have.
 const coarseBits = 1<<8 - 1
 
-// noteStorage prints what the way in which X is stored has changed.
 func (f *Source) noteStorage(n *study.Notes, data problems.Data, sigma2 float64) {
 	if l, _ := LayoutOf(f.Problem); l.Selection {
 		noteRounded(n, data, sigma2)
@@ -36,7 +35,6 @@ func (f *Source) noteStorage(n *study.Notes, data problems.Data, sigma2 float64)
 	}
 }
 
-// noteRounded says what float32 has added to the noise of observed values.
 func noteRounded(n *study.Notes, data problems.Data, sigma2 float64) {
 	variance := RoundedToSingle(data.Y)
 	if variance == 0 {

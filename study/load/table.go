@@ -19,10 +19,8 @@ import (
 	"surepipe/study"
 )
 
-// IgnoredText is the text of [warning.IgnoredArrays]: the file and its arrays.
 const IgnoredText = "%s: arrays that nothing uses are ignored: %.200s"
 
-// Beside are columns of a table that are neither y nor columns of X.
 type Beside = design.Beside
 
 // Table says what the columns of a table are, and those of X.
@@ -54,10 +52,8 @@ func (f *Source) reading() dataio.TableOptions {
 	return dataio.TableOptions{Files: f.files(), NA: f.Table.NA, Missing: f.gaps()}
 }
 
-// gaps reports whether a sequence may have missing values.
 func (f *Source) gaps() bool { return f.Table.Missing == string(design.Drop) }
 
-// options are those of package design.
 func (t *Table) options() design.Options {
 	o := design.Options{
 		Response: t.Response, Index: t.Index, Drop: t.Drop, Only: t.Only, Categorical: t.Categorical,
@@ -81,7 +77,6 @@ func (f *Source) coding() design.Options {
 	return o
 }
 
-// tableOptions are those of a table that is read for the command.
 func (in *inputs) tableOptions() design.Options {
 	o := in.coding()
 	o.Files = in.files()
@@ -89,7 +84,6 @@ func (in *inputs) tableOptions() design.Options {
 	return o
 }
 
-// openEntries reads the observed entries of a matrix from a table.
 func (in *inputs) openEntries() (*design.Entries, error) {
 	e, err := design.OpenEntries(in.Data, in.tableOptions())
 	if err != nil {
@@ -99,7 +93,6 @@ func (in *inputs) openEntries() (*design.Entries, error) {
 	return e, nil
 }
 
-// openMatrix reads the observed entries from a table that is a matrix with missing ones.
 func (in *inputs) openMatrix() (*design.Entries, error) {
 	e, err := design.OpenMatrix(in.Data, in.tableOptions())
 	if err != nil {
@@ -154,7 +147,6 @@ func (in *inputs) askResponse() error {
 	return nil
 }
 
-// columnNames lists the columns of a table for an error.
 func columnNames(names []string) string {
 	if len(names) == 0 {
 		return " (the file has no header line that names the columns)"
@@ -198,7 +190,6 @@ func (f *Source) tableError(err error) error {
 	return study.Bad(err)
 }
 
-// NotesOn says what the user should know about the data.
 func (f *Source) NotesOn(data problems.Data, sigma2 float64) study.Notes {
 	var n study.Notes
 	spread := sync.OnceValues(func() (means, deviations []float64) { return problems.Spread(data) })
@@ -217,7 +208,6 @@ func (f *Source) NotesOn(data problems.Data, sigma2 float64) study.Notes {
 	return n
 }
 
-// indexName is the name of an index, for a note.
 func indexName(s *design.Sequence) string {
 	if s.Index == "" {
 		return ""
@@ -244,7 +234,6 @@ func (f *Source) placed(data problems.Data) bool {
 	return l.Places && f.Specification == nil || data.Spec != nil && data.Spec.Placed()
 }
 
-// noteTable prints what was left out of a table, or replaced.
 func (f *Source) noteTable(n *study.Notes, data problems.Data) {
 	gaps, d := 0, len(data.Y)
 	if data.Indices != nil && len(data.Shape) == 1 {
@@ -310,13 +299,11 @@ func (f *Source) noteTable(n *study.Notes, data problems.Data) {
 	}
 }
 
-// unpenalized reports whether the named problem penalizes nothing.
 func (f *Source) unpenalized() bool {
 	n, known := problems.Lookup(f.Problem)
 	return known && n.Unpenalized()
 }
 
-// noteScales notes that a penalty treats alike columns in very different units.
 func (f *Source) noteScales(n *study.Notes, spread func() (means, deviations []float64)) {
 	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Table.Standardize || f.unpenalized() {
 		return
