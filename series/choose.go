@@ -50,7 +50,6 @@ func (o Options) choosePatch(ctx context.Context, from Source, sigma []float64) 
 	return best, nil
 }
 
-// on has patches of that size, and strides that are no longer.
 func (o Options) on(patch Extent) Options {
 	o.Patch = patch
 	for axis, side := range patch {
@@ -126,14 +125,12 @@ func (p *part) inner(s Slice) (sum float64) {
 	return sum
 }
 
-// Shape has the voxels of the box.
 func (p *part) Shape() Shape {
 	s := p.Source.Shape()
 	s.Image = p.size
 	return s
 }
 
-// Slice copies the rows of the box.
 func (p *part) Slice(dst []float64, z int) error {
 	shape := p.Source.Shape()
 	p.whole = sized(p.whole, shape.slice())
@@ -147,7 +144,6 @@ func (p *part) Slice(dst []float64, z int) error {
 	return nil
 }
 
-// cut returns the mask and sigma in the box.
 func (p *part) cut(mask []bool, sigma []float64) (inside []bool, level []float64) {
 	image := p.Source.Shape().Image
 	for z := range p.size[2] {

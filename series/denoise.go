@@ -10,7 +10,6 @@ import (
 	"surepipe/progress"
 )
 
-// Thresholds say where singular values are cut.
 type Thresholds string
 
 const (
@@ -58,19 +57,16 @@ type Options struct {
 type Slice struct {
 	Z     int
 	Clean []float64
-	// DF are the degrees of freedom: the divergence of the estimate with respect to the voxel's values.
-	DF []float64
+	DF    []float64
 	// Risk is SURE, an unbiased estimate of the squared error of the voxel's values in units of y^2; it is negative at
 	// some.
 	Risk []float64
-	// Rank is the average rank of the patches.
 	Rank []float64
 	// Removed is the correlation, over the series, of what was removed with that at the neighbouring voxels
 	// along x and y: about 0 for noise, and larger where signal was removed.
 	Removed []float64
 }
 
-// Summary is what is known of the whole.
 type Summary struct {
 	// Values is the number of real numbers that were denoised, Voxels that of voxels.
 	Values, Voxels int
@@ -159,7 +155,6 @@ type denoiser struct {
 	pairs    int
 }
 
-// sums are those over the patches of a slice.
 type sums struct {
 	clean                    []float64
 	weight, df, rank, choice []float64
@@ -291,7 +286,6 @@ func (d *denoiser) choose(p *work) (multiple float64, rank int) {
 	return multiple, p.shrink(d.shrink, multiple*edge)
 }
 
-// weight is that of a patch in the averages.
 func (d *denoiser) weight(p *work, rank int) float64 {
 	share := float64(len(p.at)) / float64(d.o.Patch.voxels())
 	switch d.o.Average {
@@ -318,7 +312,6 @@ func (d *denoiser) near(middle [3]float64, at place) float64 {
 	return math.Exp(-sum / 2)
 }
 
-// add adds a patch to the sums.
 func (d *denoiser) add(p *work, _ int) error {
 	multiple, rank := d.choose(p)
 	p.estimate()

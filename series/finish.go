@@ -42,7 +42,6 @@ func (d *denoiser) finish(z int) (Slice, error) {
 	return out, err
 }
 
-// count adds a voxel to the summary.
 func (d *denoiser) count(s Slice, i int, multiple, sigma, residual float64) {
 	t, course := &d.total, d.shape.course()
 	t.Voxels++
@@ -96,7 +95,6 @@ func (d *denoiser) correlate(s Slice, y []float64) {
 	}
 }
 
-// summary is that of all slices.
 func (d *denoiser) summary() Summary {
 	t := d.total
 	t.Options, t.Patch, t.Stride = d.o, d.o.Patch, d.o.Stride

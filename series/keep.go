@@ -63,14 +63,12 @@ func keep(from Source, design []float64) (*kept, error) {
 	return k, nil
 }
 
-// Shape has N - p volumes.
 func (k *kept) Shape() Shape {
 	s := k.Source.Shape()
 	s.Volumes -= k.p
 	return s
 }
 
-// Slice sets dst to P* y of every voxel.
 func (k *kept) Slice(dst []float64, z int) error {
 	shape := k.Source.Shape()
 	k.courses, k.turned = sized(k.courses, shape.slice()), sized(k.turned, shape.slice())
@@ -85,7 +83,6 @@ func (k *kept) Slice(dst []float64, z int) error {
 	return nil
 }
 
-// turn multiplies every course by the basis or its transpose.
 func (k *kept) turn(dst, courses []float64, trans blas.Transpose) {
 	shape := k.Source.Shape()
 	n, parts := shape.Volumes, shape.Parts()

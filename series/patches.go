@@ -1,9 +1,7 @@
 package series
 
-// Extent is a size in voxels along x, y and z.
 type Extent [3]int
 
-// voxels is the number of voxels of a box.
 func (e Extent) voxels() int { return e[0] * e[1] * e[2] }
 
 // DefaultPatch is the smallest cube of an odd side with at least as many voxels as there are volumes, cut to the

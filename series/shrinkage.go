@@ -49,7 +49,6 @@ var Shrinkages = []Shrinkage{
 	},
 }
 
-// bulkEdge is the largest singular value of noise as both sides grow.
 func bulkEdge(beta float64) float64 { return 1 + math.Sqrt(beta) }
 
 // optimal is the shrinkage of least Frobenius error,
@@ -75,7 +74,6 @@ func optimal(y, t, beta float64) (f, slope float64) {
 	return c * root / y, 2*a/root - root/(y*y)
 }
 
-// find returns the row of a name.
 func find(name string) (Shrinkage, bool) {
 	for _, s := range Shrinkages {
 		if s.Name == name {

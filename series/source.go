@@ -13,7 +13,6 @@ type Shape struct {
 	Complex bool
 }
 
-// Parts is the number of real numbers of a value.
 func (s Shape) Parts() int {
 	if s.Complex {
 		return 2
@@ -25,10 +24,8 @@ func (s Shape) Parts() int {
 func (s Shape) course() int { return s.Volumes * s.Parts() }
 func (s Shape) slice() int  { return s.Image[0] * s.Image[1] * s.course() }
 
-// area is the number of voxels of a slice.
 func (s Shape) area() int { return s.Image[0] * s.Image[1] }
 
-// check returns an error where there are no values, or too many to count.
 func (s Shape) check() error {
 	n := 1.0
 	for _, k := range append(s.Image[:], s.Volumes) {
@@ -181,7 +178,6 @@ func (p *work) gather(w *slab, x, y, z int, box Extent, scale []float64) bool {
 	return true
 }
 
-// place is a voxel: its slice, and its place there.
 type place struct{ z, i int }
 
 type work struct {

@@ -31,7 +31,6 @@ type spectrum struct {
 	work    []float64
 }
 
-// sized makes x hold n values.
 func sized(x []float64, n int) []float64 {
 	if cap(x) < n {
 		return make([]float64, n)
@@ -57,7 +56,6 @@ func eigenWork(side int) int {
 	return max(int(size[0]), side*side)
 }
 
-// shorter and longer are the sides of the patch beside q.
 func (w *spectrum) shorter() int { return min(w.m-w.copies, w.n) }
 func (w *spectrum) longer() int  { return max(w.m-w.copies, w.n) }
 
