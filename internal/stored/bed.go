@@ -50,7 +50,6 @@ func OpenBED(files fs.FS, path string) (*Matrix, error) {
 	return m, nil
 }
 
-// newBED maps the genotypes of so many persons and variants.
 func newBED(f *os.File, persons, variants int) (*Matrix, error) {
 	var magic [3]byte
 	if _, err := io.ReadFull(io.NewSectionReader(f, 0, 3), magic[:]); err != nil ||
@@ -113,7 +112,6 @@ var decoded = func() (table [256][4]float64) {
 	return table
 }()
 
-// genotypes are lines of two bits a value.
 type genotypes struct{ m *Matrix }
 
 func (g *genotypes) decode(dst []float64, line []byte) []float64 {

@@ -45,7 +45,6 @@ func (c checksums) add(from, to int) {
 	}
 }
 
-// check is the error where one differs from what is expected.
 func (c checksums) check() error {
 	for k, e := range c.m.expected {
 		if c.sums[k] != e.CRC32 {
@@ -55,5 +54,4 @@ func (c checksums) check() error {
 	return nil
 }
 
-// errChanged is the error for a file that is not as it was when it was opened.
 var errChanged = errors.New("has been changed while it is in use")

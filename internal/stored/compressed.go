@@ -134,7 +134,6 @@ func (m *Matrix) Entries(e *Entries, from, to int) {
 	})
 }
 
-// resized has room for n values.
 func resized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
@@ -142,13 +141,11 @@ func resized[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// part is the bytes of lines in one of the spans.
 func (m *Matrix) part(k, from, to int) []byte {
 	begin, end := m.spans[k].of(from, to)
 	return m.bytes[begin:end]
 }
 
-// decode reads the entries lo to hi-1 of some lines.
 func (c *compressed) decode(e *Entries, indices, values []byte, lo, hi int) {
 	if c.single {
 		for u := lo; u < hi; u++ {

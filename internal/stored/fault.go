@@ -14,7 +14,6 @@ import (
 // goroutine that called Guard; a native BLAS is not, for which [Matrix.Pass] looks at the file's length before
 // every block.
 
-// fault is the panic for one in another goroutine.
 type fault struct{}
 
 // Guard runs f, which reads the matrix, and returns an error where the file has no more of what it reads.
@@ -45,7 +44,6 @@ func (m *Matrix) faulted(r any) bool {
 	return at.Addr() >= begin && at.Addr()-begin < uintptr(len(m.bytes))
 }
 
-// lost is the error after a fault.
 func (m *Matrix) lost() error {
 	if err := m.shorter(); err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapping is a part of a file in the address space.
 type mapping struct{ b []byte }
 
 func mapFile(f *os.File, begin, size int64) (mapping, error) {
@@ -31,7 +30,6 @@ func (m mapping) fetch(from, to int64) {
 	}
 }
 
-// drop gives back the pages that lie in the range.
 func (m mapping) drop(from, to int64) {
 	page := int64(os.Getpagesize())
 	from = from / page * page // a page that two blocks share has been read by now

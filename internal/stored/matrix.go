@@ -17,7 +17,6 @@ import (
 
 // Matrix is a d x p matrix X in a file. It is safe for concurrent use once it has been scanned.
 type Matrix struct {
-	// Rows and Cols are d and p.
 	Rows, Cols int
 	// ByRows says that the lines are the rows of X; else they are its columns.
 	ByRows bool
@@ -69,15 +68,12 @@ type Statistics struct {
 	// Z is the vector with which the scan was called, and Product is X* z.
 	Z, Product []float64
 	// Hash identifies the values, their shape and how they are stored.
-	Hash [32]byte
-	// Missing is the number of missing values, which count as the mean of their column.
+	Hash    [32]byte
 	Missing int64
 }
 
-// Format says how dense values lie in a file.
 type Format struct {
-	Rows, Cols int
-	// ByColumns is Fortran's order, and Single is float32 in place of float64.
+	Rows, Cols        int
 	ByColumns, Single bool
 }
 
@@ -127,7 +123,6 @@ func (m *Matrix) Context() context.Context { return m.ctx }
 // errFormat is the error for a machine whose numbers are not those of the file.
 var errFormat = errors.New("is mapped on little-endian machines only")
 
-// open maps the spans, whose beginnings are counted in the file until then.
 func (m *Matrix) open(f *os.File) error {
 	one := uint16(1)
 	if *(*byte)(unsafe.Pointer(&one)) != 1 {
@@ -163,7 +158,6 @@ func (m *Matrix) open(f *os.File) error {
 	return nil
 }
 
-// bare is an error without the operation and the path that package os adds.
 func bare(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -172,7 +166,6 @@ func bare(err error) error {
 	return err
 }
 
-// Close ends the mapping. Nothing of the matrix may be in use.
 func (m *Matrix) Close() error {
 	if m == nil || m.bytes == nil {
 		return nil
@@ -188,7 +181,6 @@ func (m *Matrix) Close() error {
 	return err
 }
 
-// Lines is the number of lines, and length that of the values in each.
 func (m *Matrix) Lines() int {
 	if m.ByRows {
 		return m.Rows
@@ -205,7 +197,6 @@ func (m *Matrix) length() int {
 
 func (m *Matrix) Bytes() int64 { return m.Size(0, m.Lines()) }
 
-// Size is that of lines from to to-1 in the file, in bytes.
 func (m *Matrix) Size(from, to int) int64 {
 	size := int64(0)
 	for _, s := range m.spans {
@@ -365,7 +356,6 @@ func asFloats(b []byte) []float64 {
 	return unsafe.Slice((*float64)(unsafe.Pointer(&b[0])), len(b)/8)
 }
 
-// float32s are lines of float32. Sums of them are in float64.
 type float32s struct{}
 
 func (float32s) decode(dst []float64, line []byte) []float64 {

@@ -93,7 +93,6 @@ func (m *Matrix) Scan(ctx context.Context, z []float64, read func(bytes int64)) 
 	return err
 }
 
-// scanLines is Scan for a matrix of which every value is stored.
 func (m *Matrix) scanLines(ctx context.Context, z []float64, read func(bytes int64)) error {
 	s := &scan{m: m, z: z, mean: make([]float64, m.Cols), sum: make([]float64, m.Cols),
 		squares: make([]float64, m.Cols), product: make([]float64, m.Cols), missing: make([]int32, m.Cols)}
@@ -137,7 +136,6 @@ type scan struct {
 	missing               []int32
 }
 
-// first takes the shifts from a row.
 func (s *scan) first(row int) {
 	n := len(s.mean)
 	copy(s.mean, s.m.Read(make([]float64, n), row, row+1))
@@ -221,7 +219,6 @@ func (s *scan) finish(hash [32]byte) error {
 	return nil
 }
 
-// locate is the error for a column that is not finite.
 func (s *scan) locate(j int) error {
 	if s.missing[j] == int32(s.m.Rows) {
 		return fmt.Errorf("column %d has no value that is not missing", j)
