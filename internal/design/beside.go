@@ -18,8 +18,7 @@ type Beside struct {
 	// number from which y counts.
 	Offset   string `json:"offset,omitempty"`
 	Exposure string `json:"exposure,omitempty"`
-	// Trials is the number of trials of which y is the number of successes.
-	Trials string `json:"trials,omitempty"`
+	Trials   string `json:"trials,omitempty"`
 	// Time is that of the event or of the end of the observation, Start that of its beginning, and Strata are groups
 	// with hazards of their own, of texts or numbers.
 	Time   string `json:"time,omitempty"`
@@ -27,7 +26,6 @@ type Beside struct {
 	Strata string `json:"strata,omitempty"`
 }
 
-// named is a column by the name of its option.
 type named struct{ option, column string }
 
 // named lists the columns, "" where there is none.
@@ -84,7 +82,6 @@ func (b Beside) weightless(columns []dataio.Column) (rows []int) {
 	return rows
 }
 
-// values are those of the columns in some rows, by option.
 func (b Beside) values(columns []dataio.Column, rows []int) map[string][]float64 {
 	values := map[string][]float64{}
 	for _, n := range b.named() {
@@ -147,7 +144,6 @@ func coded(c dataio.Column, levels []string) dataio.Column {
 	return of
 }
 
-// asTexts is a column of numbers as one of labels.
 func asTexts(c dataio.Column) dataio.Column {
 	of := dataio.Column{Name: c.Name, Codes: make([]int, len(c.Values))}
 	text := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -9,7 +9,6 @@ import (
 	"surepipe/internal/dataio"
 )
 
-// fill computes the means that replace missing values.
 func (d *Data) fill(columns []dataio.Column, rows []int) {
 	for j, c := range columns {
 		v := &d.Design.Variables[j]

@@ -13,10 +13,8 @@ import (
 	"surepipe/internal/lists"
 )
 
-// Missing says what happens to missing values.
 type Missing string
 
-// The ways to treat missing values.
 const (
 	Refuse Missing = "error"
 	Drop   Missing = "drop"
@@ -27,7 +25,6 @@ const (
 type Options struct {
 	// Files has the table.
 	dataio.Files
-	// Response is the column that is y.
 	Response string
 	// Only are the columns of X, all but the response where it is nil; Drop are left out.
 	Only, Drop []string
@@ -62,7 +59,6 @@ type OptionError struct {
 
 func (e *OptionError) Error() string { return e.Option + ": " + e.Err.Error() }
 
-// Unwrap returns the error without the option's name.
 func (e *OptionError) Unwrap() error { return e.Err }
 
 // LabelsError is the error of a response of labels where numbers, or two labels, are expected.
@@ -136,22 +132,18 @@ func (d *Design) Redundant() []int {
 	return redundant
 }
 
-// Data is the design matrix and the response of a table.
 type Data struct {
 	Design Design
-	// NA is that of the options.
-	NA []string
-	// X is nil with NoX.
-	X *mat.Dense
-	Y []float64
+	NA     []string
+	X      *mat.Dense
+	Y      []float64
 	// Several are those of all responses that are one y of several columns; nil elsewhere.
 	Several []*Data
 	// Beside are the columns of the options by the names of these, nil where there are none.
 	Beside map[string][]float64
 	// Groups are labels of the rows by the column of the options, nil where there is none.
 	Groups []int
-	// Rows names the rows of X, nil where the table does not.
-	Rows []string
+	Rows   []string
 	// Left is the number of rows that were left out, and Filled the number of cells whose missing
 	// values were replaced. Weightless is the number of rows of weight 0, which are left out too.
 	Left, Filled, Weightless int
@@ -176,7 +168,6 @@ func Open(path string, o Options) (*Data, error) {
 	}, func(t *dataio.Table) (*Data, error) { return Build(t, o) })
 }
 
-// open reads a table and makes something of it. Errors name the file, but for OptionErrors.
 func open[T any](path string, reading dataio.TableOptions, build func(t *dataio.Table) (*T, error)) (*T, error) {
 	t, err := dataio.OpenTable(path, reading)
 	var data *T
@@ -191,7 +182,6 @@ func open[T any](path string, reading dataio.TableOptions, build func(t *dataio.
 	return data, err
 }
 
-// used reports whether a column is the response or a column of X.
 func (o Options) used(name string) bool {
 	return name == o.Response || o.beside(name) ||
 		!slices.Contains(o.Drop, name) && (o.Only == nil || slices.Contains(o.Only, name))
@@ -207,10 +197,8 @@ func (o Options) beside(name string) bool {
 	return name != "" && slices.ContainsFunc(o.named(), func(n named) bool { return n.column == name })
 }
 
-// named are the columns with a use of their own.
 func (o Options) named() []named { return append(o.Beside.named(), named{"groups", o.Groups}) }
 
-// check rejects options that do not fit the columns of a table.
 func (o Options) check(names []string) error {
 	if !slices.Contains(names, o.Response) {
 		return &OptionError{"response", ndarray.MissingColumn(o.Response, names)}
@@ -439,7 +427,6 @@ func (v *Variable) AmongNumbers() []string {
 	return odd
 }
 
-// levels lists the levels that occur in the given rows.
 func levels(c dataio.Column, rows []int) []string {
 	if c.Values != nil {
 		return nil

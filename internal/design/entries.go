@@ -19,14 +19,11 @@ type Entries struct {
 	// bytes.
 	Rows, Columns []string
 	// Places are the observed places in the row-major matrix, and Y their values.
-	Places []int
-	Y      []float64
-	// Weights are those of the entries, nil for ones.
+	Places  []int
+	Y       []float64
 	Weights []float64
-	// NA is that of the options.
-	NA []string
-	// Left is the number of rows of the table that were left out.
-	Left int
+	NA      []string
+	Left    int
 	// Merged says which texts are equal numbers and name one row or column, a text for each column of
 	// the table with such texts.
 	Merged []string
@@ -127,7 +124,6 @@ func repeated(places []int) (first, again int, twice bool) {
 	panic("design: places are repeated and are not")
 }
 
-// weightsOf are the weights of the given rows.
 func weightsOf(t *dataio.Table, c dataio.Column, rows []int) ([]float64, error) {
 	var w []float64
 	for _, i := range rows {

@@ -36,7 +36,6 @@ func decimal(text string) (short string, ok bool) {
 	return sign + short, true
 }
 
-// allDecimal reports whether every text is a plain decimal number.
 func allDecimal(texts []string) bool {
 	return !slices.ContainsFunc(texts, func(s string) bool { _, ok := decimal(s); return !ok })
 }

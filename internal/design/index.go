@@ -41,7 +41,6 @@ func parseDate(text string, layout *string) (t time.Time, ok bool) {
 	return t, false
 }
 
-// parseDates reads dates; ok is false where a text is none.
 func parseDates(texts []string) (dates []time.Time, ok bool) {
 	layout := ""
 	for _, text := range texts {
@@ -54,7 +53,6 @@ func parseDates(texts []string) (dates []time.Time, ok bool) {
 	return dates, true
 }
 
-// scale is an index as numbers, and their unit.
 type scale struct {
 	at   []float64
 	unit string

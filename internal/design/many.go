@@ -82,7 +82,6 @@ func Joined(all []*Data) *Data {
 	return &d
 }
 
-// y is that of one or several responses.
 func (d *Data) y() dataio.Array {
 	m := len(d.Several)
 	if m == 0 {

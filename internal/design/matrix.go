@@ -17,7 +17,6 @@ func OpenMatrix(path string, o Options) (*Entries, error) {
 	return open(path, dataio.TableOptions{Files: o.Files, NA: o.NA, Unnamed: true}, matrixEntries)
 }
 
-// matrixEntries are the observed entries of a table that is a matrix.
 func matrixEntries(t *dataio.Table) (*Entries, error) {
 	m, err := t.Matrix()
 	if err != nil {

@@ -12,10 +12,8 @@ import (
 	"surepipe/internal/lists"
 )
 
-// NewRows is the design matrix of new rows.
 type NewRows struct {
-	X *mat.Dense
-	// Rows names the rows, nil where the table does not.
+	X    *mat.Dense
 	Rows []string
 	// Y holds the responses, row by row, NaN where one is missing; nil where the table has none of these columns.
 	Y []float64
@@ -85,7 +83,6 @@ func (d *Design) responses(several []Response) []Response {
 	return several
 }
 
-// Code codes the rows of a table.
 func (d *Design) Code(t *dataio.Table, several ...Response) (*NewRows, error) {
 	r := &NewRows{Rows: t.RowNames, Ignored: t.Unread}
 	columns := make([]dataio.Column, len(d.Variables))
