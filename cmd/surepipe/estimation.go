@@ -32,7 +32,6 @@ type estimation struct {
 	told     io.Writer
 }
 
-// check rejects flags that are wrong for any data, and an output that is a file that the specification names.
 func (e *estimation) check() error {
 	e.begin()
 	if err := e.Check(); err != nil {
@@ -76,7 +75,6 @@ func (e *estimation) open(line *bar.Line) (*surepipe.Estimator, error) {
 	return f, err
 }
 
-// say prints a line on standard error.
 func (e *estimation) say(format string, args ...any) {
 	if e.told == nil {
 		fmt.Fprintf(e.cmd.ErrOrStderr(), "surepipe: "+format+"\n", args...)
@@ -85,7 +83,6 @@ func (e *estimation) say(format string, args ...any) {
 	fmt.Fprintf(e.told, "surepipe: response %q: %s\n", e.response, fmt.Sprintf(format, args...))
 }
 
-// tell prints the notes of open.
 func (e *estimation) tell() {
 	e.holds = false
 	for _, n := range e.held {
@@ -102,7 +99,6 @@ func (e *estimation) note(n study.Note) {
 	e.notes = append(e.notes, e.print(study.Notes{n})...)
 }
 
-// print prints notes, and returns them as the JSON has them.
 func (e *estimation) print(notes study.Notes) []pipeline.Warning {
 	all := warnings(notes)
 	for _, w := range all {
@@ -113,7 +109,6 @@ func (e *estimation) print(notes study.Notes) []pipeline.Warning {
 	return all
 }
 
-// warnings are notes as the JSON has them.
 func warnings(notes study.Notes) (all []pipeline.Warning) {
 	for _, n := range notes {
 		all = append(all, pipeline.Warning{Code: n.Code, Text: cli.Text(n.Text)})

@@ -21,10 +21,8 @@ import (
 	"surepipe/vjp"
 )
 
-// sigma2Value is the value of --sigma2: a number, or how to estimate it.
 type sigma2Value struct{ *request.Request }
 
-// Set reads a number or the name of a method.
 func (v sigma2Value) Set(text string) error {
 	if slices.Contains(problems.Sigma2Methods(), text) {
 		v.Sigma2, v.Sigma2Method = 0, text
@@ -99,7 +97,6 @@ func (e *estimation) programFlags() []cli.Flag {
 // arrays are the extensions that shells complete for files of data.
 var arrays = []string{"npz", "npy", "csv", "tsv", "mtx", "png", "jpg", "tif", "gz"}
 
-// naFlag describes the flag --na.
 var naFlag = "in a table: the `texts` that stand for a missing value, separated by commas, besides an empty cell, " +
 	"in place of " + strings.Join(dataio.MissingMarks, " ") + "; cells in quotes are texts"
 
@@ -156,7 +153,6 @@ func (e *estimation) dataFlags() []cli.Flag {
 	return rows
 }
 
-// foldFlags say which observations are left out together.
 func (e *estimation) foldFlags() []cli.Flag {
 	f := &e.Folds
 	rows := []cli.Flag{
@@ -202,7 +198,6 @@ func (e *estimation) variantFlags() []cli.Flag {
 	}
 }
 
-// lossFlags are the flags of the loss and of the parameters of the losses.
 func (e *estimation) lossFlags() (rows []cli.Flag) {
 	var names []string
 	for _, k := range loss.Kinds() {

@@ -32,7 +32,6 @@ func phantom(name string) (p problems.Phantom, ok bool) {
 	return p, false
 }
 
-// drawable lists what generate can draw.
 func drawable() []string {
 	phantoms := lists.Map(problems.Phantoms(), func(p problems.Phantom) string { return p.Name })
 	return append(namesOf(generators()), phantoms...)
@@ -42,7 +41,6 @@ func namesOf(named []problems.Named) []string {
 	return lists.Map(named, func(n problems.Named) string { return n.Name })
 }
 
-// generateHelp describes the data sets.
 func generateHelp() string {
 	var s strings.Builder
 	describe := func(name, help string) {
@@ -66,12 +64,10 @@ var sizeNames = []string{"d", "p", "rows", "cols", "entries", "rank"}
 
 type generateFlags struct {
 	problem, out string
-	// sizes are the flags of sizeNames.
-	sizes [6]int
-	seed  uint64
-	// nonzeros and single are of the LASSO's data.
-	nonzeros int
-	single   bool
+	sizes        [6]int
+	seed         uint64
+	nonzeros     int
+	single       bool
 	// from is a file to which noise of standard deviation sigma is added.
 	from  string
 	sigma float64
@@ -127,7 +123,6 @@ values outside [0, 1]: what is clipped there is not normal.`,
 	return cmd
 }
 
-// drawing draws the arrays, writes the file and reports it, once the flags have been checked.
 type drawing func() error
 
 // check rejects flags that contradict each other, and sizes that are too large.
@@ -176,7 +171,6 @@ func (f *generateFlags) check(cmd *cobra.Command) (drawing, error) {
 	}, nil
 }
 
-// drawer returns the sizes that the problem takes, about how many numbers that makes, and what draws its arrays.
 func (f *generateFlags) drawer() (takes, optional []string, numbers func(sizes []int) float64,
 	draw func(sizes []int, seed uint64) ([]dataio.Array, error)) {
 	if p, ok := phantom(f.problem); ok {
@@ -216,7 +210,6 @@ func (f *generateFlags) run(cmd *cobra.Command) error {
 	return draw()
 }
 
-// try is what to do with the file that was written.
 func (f *generateFlags) try() string {
 	if _, ok := phantom(f.problem); ok {
 		return fmt.Sprintf("surepipe spec %s > %s.yaml; surepipe run --spec %s.yaml --data %s", f.problem,
@@ -225,7 +218,6 @@ func (f *generateFlags) try() string {
 	return fmt.Sprintf("surepipe run --problem %s --data %s", f.problem, f.out)
 }
 
-// wrote reports the file, and what to do with it.
 func (f *generateFlags) wrote(cmd *cobra.Command, try string) {
 	fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: wrote %s; try %s\n", f.out, try)
 }
@@ -259,7 +251,6 @@ func generateSizes(cmd *cobra.Command, problem string, takes, optional []string,
 	return sizes, nil
 }
 
-// generate draws a data set of rows x cols, or d x p.
 func generate(problem string, rows, cols int, seed uint64) (problems.Data, error) {
 	named, _ := problems.Lookup(problem)
 	return named.Generator.Draw([]int{rows, cols}, seed)

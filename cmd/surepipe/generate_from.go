@@ -15,7 +15,6 @@ import (
 	"surepipe/study/draw"
 )
 
-// addNoise writes the array of --from with noise.
 func (f *generateFlags) addNoise(cmd *cobra.Command) error {
 	for _, name := range append([]string{"problem", "nonzeros", "float32"}, sizeNames...) {
 		if cmd.Flags().Changed(name) {

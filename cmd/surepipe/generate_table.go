@@ -13,7 +13,6 @@ import (
 	"surepipe/internal/dataio"
 )
 
-// stopEvery is the number of entries between two looks at the context.
 const stopEvery = 1 << 16
 
 func (f *generateFlags) writesTable() bool { return strings.EqualFold(filepath.Ext(f.out), ".csv") }
@@ -53,5 +52,4 @@ func (f *generateFlags) writeTable(cmd *cobra.Command, arrays []dataio.Array) er
 	return nil
 }
 
-// format writes a number with the fewest digits from which it can be read back.
 func format(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

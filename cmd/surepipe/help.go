@@ -26,12 +26,10 @@ func formatsHelp() string {
 	return b.String()
 }
 
-// dataHelp is all that manual pages say of data and results.
 func dataHelp() string {
 	return arraysHelp() + "\n" + tableHelp + storageHelp + execHelp + "\n" + criteriaHelp() + "\n\n" + lossesHelp()
 }
 
-// arraysHelp describes the data of a problem, and the files that hold it.
 func arraysHelp() string {
 	return `The data of a problem are these arrays:
 
@@ -110,7 +108,6 @@ func criteriaHelp() string {
 	return b.String()
 }
 
-// writeTerm writes a name and its explanation in two columns.
 func writeTerm(b *strings.Builder, name, text string) {
 	for line := range strings.Lines(text) {
 		fmt.Fprintf(b, "  %-10s %s\n", name, strings.TrimSuffix(line, "\n"))
@@ -118,7 +115,6 @@ func writeTerm(b *strings.Builder, name, text string) {
 	}
 }
 
-// tableHelp describes tables, and the scale of lambda.
 var tableHelp = `Tables. With --response, --data is a table with a header line, as R, pandas and spreadsheets
 write it: cells between commas, semicolons, tabs or spaces, quoted or not, decimal points, or
 decimal commas where the separator is no comma. A first column without a name has the names of
@@ -150,7 +146,6 @@ y. The alpha of scikit-learn's Lasso is lambda / d.
 
 `
 
-// effectsHelp describes effects, weights and matrices with missing entries.
 const effectsHelp = `Completions. The fit of an entry is
 
   mu_ij = c + r_i + s_j + B_ij
@@ -193,7 +188,6 @@ moved by 1e-8 to 2e-8 ||y||, and SURE by less than 1e-7 of its error bar.
 
 `
 
-// lossesHelp lists the losses, and explains what there is for those that are not squared.
 func lossesHelp() string {
 	var b strings.Builder
 	b.WriteString("The losses are\n\n")
@@ -203,7 +197,6 @@ func lossesHelp() string {
 	return b.String() + "\n" + lossHelp
 }
 
-// lossHelp explains losses other than the squared one.
 const lossHelp = `With --loss other than squared mu_hat is the linear predictor A b, and the output has
 
   loss_name      the loss (the key "loss" is ||mu_hat - mu||^2)
@@ -226,7 +219,6 @@ is not used with logistic, multinomial and poisson, where mu_hat is no estimate 
 and sigma2_df are for the squared loss alone. 0.1max refers to the weight at which only the
 intercept is left.`
 
-// execHelp describes --exec.
 var execHelp = `--exec 'PROGRAM ARGUMENT...' takes the place of --problem: any program is the estimator, also one
 that is not ours. It reads y as a numpy .npy array of float64, in its shape, from standard
 input, and writes mu_hat, of the same shape, to standard output in the same format. {lambda},
@@ -251,7 +243,6 @@ hard thresholding as hard.py, and another program's denoising as tv.py:
   np.save(sys.stdout.buffer, denoise_tv_chambolle(y, weight=float(sys.argv[1])))
 `
 
-// methodsHelp lists the methods for programs with their help.
 func methodsHelp() string {
 	var b strings.Builder
 	for _, row := range pipeline.BlackBoxRows() {
@@ -260,14 +251,12 @@ func methodsHelp() string {
 	return b.String()
 }
 
-// execMonteCarloHelp is the help of --exec at many samples.
 const execMonteCarloHelp = `--exec 'PROGRAM ARGUMENT...' takes the place of --problem (see above). At many samples they
 are simulated around the array mu of --data, or of --mu, of any shape; or they are those of
 --y, or of an array y with one more leading axis than mu. Each has probes, or draws, of its
 own. They are done one after the other, each with up to --parallel calls at once.
 `
 
-// execExample are two programs that are not ours.
 const execExample = `
   surepipe run --exec 'python3 hard.py {lambda}' --data signal.npy --sigma2 1 --lambda 2 \
       --divergence antithetic

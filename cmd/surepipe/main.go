@@ -36,7 +36,6 @@ const exitHelp = `Exit status: 0 done; 1 a failure; 2 bad usage or bad input; 3 
 (they are printed, with the reasons: surepipe warnings); 4 merge: shards are missing; 130
 interrupted (SIGINT, as by Ctrl-C); 143 terminated (SIGTERM).`
 
-// errNotConverged is returned after the result has been printed.
 var errNotConverged = errors.New("not converged")
 
 // stopped is the cause of a context that a signal cancelled.
@@ -45,7 +44,6 @@ type stopped struct{ os.Signal }
 func (s stopped) Error() string        { return "stopped by signal: " + s.String() }
 func (s stopped) Is(target error) bool { return target == context.Canceled }
 
-// reportStop prints why ctx ended, and returns the status.
 func reportStop(ctx context.Context, stderr io.Writer) int {
 	if s := (stopped{}); errors.As(context.Cause(ctx), &s) && s.Signal == syscall.SIGTERM {
 		fmt.Fprintln(stderr, "surepipe: terminated")

@@ -123,22 +123,18 @@ func (f *mergeCommand) check(files []string) error {
 	return checkFigures(f.figures)
 }
 
-// merger merges the shards of a run.
 type merger struct {
 	// flags are those of surepipe merge that the run has a use for, besides --jsonl and --mixed.
 	flags []string
-	// merge writes what one machine would have written.
 	merge func(f *mergeCommand, set *surepipe.Shards) error
 }
 
-// mergers are those of the runs, by their units.
 var mergers = map[string]merger{
 	study.SampleUnit: {[]string{"plot", "running", "report"}, (*mergeCommand).samples},
 	study.ChainUnit: {append([]string{"csv", "plot", "out", "no-refine", "report"}, fileFlags...),
 		(*mergeCommand).sweep},
 }
 
-// errIncomplete is returned after the missing shards have been printed.
 var errIncomplete = errors.New("shards are missing")
 
 func (f *mergeCommand) merge(files []string) error {
@@ -178,7 +174,6 @@ func (f *mergeCommand) merge(files []string) error {
 	return run.merge(f, set)
 }
 
-// files are those of the shards' data, where they are now.
 func (f *mergeCommand) files(set *surepipe.Shards) (map[string]string, error) {
 	moved := map[string]string{}
 	for name, path := range f.moved {
@@ -207,7 +202,6 @@ func (f *mergeCommand) as(cmd *cobra.Command, set *surepipe.Shards, files map[st
 	return nil
 }
 
-// samples writes the lines of a whole Monte Carlo run, its summary and its figures.
 func (f *mergeCommand) samples(set *surepipe.Shards) error {
 	var t *surepipe.Spread
 	err := dataio.WriteFile(f.jsonl, func(w io.Writer) (err error) {

@@ -172,7 +172,6 @@ func (f *monteCarloCommand) check() error {
 	return checkFigures(f.figures)
 }
 
-// checkFigures rejects names of figures that are those of no format.
 func checkFigures(f draw.MonteCarlo) error {
 	for _, plot := range []struct{ flag, path string }{{"plot", f.Histogram}, {"running", f.Running}} {
 		if err := draw.CheckPath(plot.path); err != nil {
@@ -224,7 +223,6 @@ func (f *monteCarloCommand) run() error {
 	return f.sumUp(f.cmd, t, f.figures, f.page, cli.Origin(f.cmd, study.DataHash(data.Data)))
 }
 
-// sumUp prints the summary of a run as JSON, for people, and the reasons to doubt it, and draws the figures.
 func (e *estimation) sumUp(cmd *cobra.Command, t *surepipe.Spread, figures draw.MonteCarlo, html pageFlag,
 	o draw.Origin) error {
 	t.Warnings = append(t.Warnings, warnings(t.Doubts())...)
@@ -245,7 +243,6 @@ func (e *estimation) sumUp(cmd *cobra.Command, t *surepipe.Spread, figures draw.
 	return nil
 }
 
-// computeShard computes one shard of the run, to its own file.
 func (f *monteCarloCommand) computeShard(m *study.MonteCarlo, line *bar.Line, of surepipe.Shard) error {
 	t, err := f.compute(m, line, "the same command")
 	if err != nil {
@@ -272,7 +269,6 @@ func (e *estimation) compute(m *study.MonteCarlo, line *bar.Line, again string) 
 	return r.Tally, err
 }
 
-// meanText is the running mean.
 func meanText(r *study.MonteCarloRun) string {
 	_, name := r.Tally.Headline()
 	if stdErr := r.Mean.StdErr(); !math.IsNaN(stdErr) {

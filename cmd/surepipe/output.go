@@ -34,7 +34,6 @@ func (c *coefficientFlags) register(cmd *cobra.Command, which string) {
 
 func (c *coefficientFlags) wanted() bool { return c.print || c.csv != "" }
 
-// outputFlags are the files of an estimate: the fit, and a figure of it.
 type outputFlags struct {
 	out     string
 	picture draw.Picture
@@ -81,7 +80,6 @@ func (o *outputFlags) check(cmd *cobra.Command, shard string) error {
 	return nil
 }
 
-// checkProblem rejects output that the problem does not have.
 func (e *estimation) checkProblem(o *outputFlags, of *surepipe.Estimator) error {
 	job, _ := of.Below()
 	p := job.Problem
@@ -131,7 +129,6 @@ func (e *estimation) write(o *outputFlags, fit *surepipe.Fit, further ...func() 
 	return c, unwritten, nil
 }
 
-// writeFit writes the file of --out. A format of one array holds the signal, or else mu_hat.
 func writeFit(path string, fit *surepipe.Fit) error {
 	return dataio.WriteFile(path, func(w io.Writer) (err error) {
 		if format, _ := dataio.FormatFor(path); format.WriteArrays != nil {
@@ -143,7 +140,6 @@ func writeFit(path string, fit *surepipe.Fit) error {
 	})
 }
 
-// outFormat is the format of --out by the name's extension.
 func outFormat(path string) (dataio.Format, error) {
 	f, ok := dataio.FormatFor(path)
 	if !ok {
@@ -153,7 +149,6 @@ func outFormat(path string) (dataio.Format, error) {
 	return f, nil
 }
 
-// outExtensions are those of --out, without their periods.
 func outExtensions() []string {
 	var names []string
 	for _, f := range dataio.Written() {

@@ -36,7 +36,6 @@ func newPaper() *cobra.Command {
 	return cmd
 }
 
-// paperFlags are the flags that the paper's tables and figures share.
 type paperFlags struct {
 	cmd      *cobra.Command
 	out      string
@@ -93,7 +92,6 @@ func parseSize(flag, text string) (uint64, error) {
 	return n, nil
 }
 
-// makeFolder creates the folder --out, and one in it for the data.
 func (f *paperFlags) makeFolder() error {
 	if err := os.MkdirAll(filepath.Join(f.out, "data"), 0o777); err != nil {
 		return study.Errorf("--out is %q: %w", f.out, err)
@@ -104,7 +102,6 @@ func (f *paperFlags) makeFolder() error {
 	return nil
 }
 
-// scaled is the size of a rows x cols problem.
 func (f *paperFlags) scaled(rows, cols int) (int, int) {
 	s := min(1, max(f.scale, 10/float64(min(rows, cols))))
 	return int(math.Round(s * float64(rows))), int(math.Round(s * float64(cols)))
@@ -131,7 +128,6 @@ func (f *paperFlags) writeData(problem string, rows, cols int, data problems.Dat
 	return name, dataio.WriteNPZ(filepath.Join(f.out, name), dataArrays(data)...)
 }
 
-// options are those of an estimate of the paper.
 func (f *paperFlags) options(problem string, data problems.Data) surepipe.Options {
 	number := func(v *float64) string {
 		if v == nil {
@@ -144,7 +140,6 @@ func (f *paperFlags) options(problem string, data problems.Data) surepipe.Option
 			Queries: f.queries, Parallel: f.parallel}}
 }
 
-// open opens an estimator for the data, whose work a line shows.
 func (f *paperFlags) open(data problems.Data, o surepipe.Options, line *bar.Line) (*surepipe.Estimator, error) {
 	a := surepipe.Arrays{X: data.X, Y: data.Y, Shape: data.YShape, Mu: data.Mu}
 	if data.Indices != nil {
@@ -158,7 +153,6 @@ func (f *paperFlags) open(data problems.Data, o surepipe.Options, line *bar.Line
 	return surepipe.Open(line.Preparing(f.cmd.Context()), d, o)
 }
 
-// matrixOf is a table of numbers with names of its columns, for a .csv file.
 func matrixOf(columns []string, rows [][]float64) dataio.Array {
 	a := dataio.Array{Shape: []int{len(rows), len(columns)}, Labels: dataio.Labels{Columns: columns}}
 	for _, row := range rows {

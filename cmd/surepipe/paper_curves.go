@@ -49,7 +49,6 @@ func (f *figures) curves(ctx context.Context) (notConverged int, err error) {
 	return c.draw(fmt.Sprintf("%d × %d", rows, cols))
 }
 
-// curveSweeps are the sweeps of figure 3, one for each y.
 type curveSweeps struct {
 	*figures
 	options surepipe.Options
@@ -61,7 +60,6 @@ type curveSweeps struct {
 	lines [][]surepipe.Point // of each y, from the largest weight to the smallest
 }
 
-// run computes the points that are not in the folder yet.
 func (c *curveSweeps) run(ctx context.Context) (err error) {
 	c.bar = bar.New(c.cmd)
 	defer c.bar.Close()
@@ -82,7 +80,6 @@ func (c *curveSweeps) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// sweep computes the points of one y.
 func (c *curveSweeps) sweep(ctx context.Context, draw int) error {
 	data := c.data
 	data.Y = problems.Sample(data.Mu, *data.Sigma2, c.seed, draw)
@@ -116,7 +113,6 @@ func (c *curveSweeps) add(draw int, line surepipe.Point) {
 	c.bar.Set(done, c.draws*c.points, next)
 }
 
-// draw draws the figure, when all points are known.
 func (c *curveSweeps) draw(size string) (notConverged int, err error) {
 	const name = "figure3-hyperparameter"
 	lambda := c.lambda

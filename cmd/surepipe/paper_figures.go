@@ -19,7 +19,6 @@ import (
 	"surepipe/study"
 )
 
-// figures are the flags of surepipe paper figures.
 type figures struct {
 	paperFlags
 	which                         string
@@ -147,7 +146,6 @@ func (f *figures) save(name string, fig figure.Figure) error {
 	return nil
 }
 
-// spread draws figure 1 or 2.
 func (f *figures) spread(ctx context.Context, number int, problem, title string, rows, cols int,
 	papers float64) (notConverged int, err error) {
 	rows, cols = f.scaled(rows, cols)
@@ -204,7 +202,6 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
 	return s.NotConverged, f.report(number, text)
 }
 
-// report prints a summary of a figure, and writes it beside the figure.
 func (f *figures) report(number int, text string) error {
 	if _, err := fmt.Fprint(f.cmd.OutOrStdout(), text); err != nil {
 		return err

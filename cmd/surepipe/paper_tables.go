@@ -44,7 +44,6 @@ type paperRow struct {
 	paper      paperValues
 }
 
-// paperRows are the rows of the tables, in the paper's order.
 var paperRows = []paperRow{
 	{"lasso", 250, 500, paperValues{0.51, 2.54, 0.51, 252, 0.52, 0.48}},
 	{"lasso", 500, 1000, paperValues{0.37, 2.89, 0.43, 1929, 0.40, 0.50}},
@@ -74,7 +73,6 @@ func (r paperRow) bytes(rows, cols int) uint64 {
 	return 8 * entries * 250
 }
 
-// tableLine is a row of a table in tables.jsonl: the keys of surepipe run, and further ones.
 type tableLine struct {
 	Table int `json:"table"`
 	study.Result
@@ -106,14 +104,12 @@ paper's values are those of its own sizes.
 with the keys of surepipe run, and the data in data/ or, for large data, the command that
 generates them bit for bit.`
 
-// tabledProblems lists the problems that the paper has a table for, in the paper's order.
 func tabledProblems() []problems.Named {
 	tabled := slices.DeleteFunc(generators(), func(n problems.Named) bool { return n.Generator.Table == 0 })
 	slices.SortFunc(tabled, func(a, b problems.Named) int { return a.Generator.Table - b.Generator.Table })
 	return tabled
 }
 
-// tableOf is the number of the paper's table for a problem.
 func tableOf(problem string) int {
 	named, _ := problems.Lookup(problem)
 	return named.Generator.Table
@@ -158,7 +154,6 @@ func newPaperTables(use string, samples int) *cobra.Command {
 	return cmd
 }
 
-// tables computes, prints and keeps rows.
 type tables struct {
 	cmd     *cobra.Command
 	flags   *paperFlags
@@ -286,7 +281,6 @@ func (t *tables) header() string {
 	return text + fmt.Sprintf("%8s %9s %8s %13s %10s", "paper's", "its risk", "solve s", "divergence s", "paper's s")
 }
 
-// text is the row as text, with a column for the Monte Carlo risk if risk is set.
 func (l *tableLine) text(risk bool) string {
 	d := float64(l.D)
 	text := fmt.Sprintf("%-18s %7d %8d  %.3f ± %.3f   %7.3f ", l.Problem, l.D, l.P, *l.SURE/d, *l.SUREStdErr/d,
@@ -310,7 +304,6 @@ var tableColumns = []string{
 	"paper_analytic_sure_per_d", "paper_risk_per_d",
 }
 
-// cells are the line's columns in a .csv file, empty where there is no value.
 func (l *tableLine) cells() []string {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 	per := func(v *float64) string {

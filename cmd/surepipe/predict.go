@@ -129,7 +129,6 @@ func runPredict(cmd *cobra.Command, p *predictFlags) error {
 	return nil
 }
 
-// readFit reads the file of a fit. Its errors do not name it.
 func readFit(ctx context.Context, path string) (*surepipe.Model, error) {
 	var reason *fs.PathError
 	switch info, err := os.Stat(path); {
@@ -148,7 +147,6 @@ func readFit(ctx context.Context, path string) (*surepipe.Model, error) {
 	return surepipe.ReadFit(file)
 }
 
-// aboutPrediction says on standard error what is known of the error of the predictions.
 func aboutPrediction(p *surepipe.Prediction, cmd *cobra.Command) {
 	if p.MeanSquaredError != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: the mean squared error is %.6g, over %d rows with a response\n",

@@ -15,7 +15,6 @@ import (
 	"surepipe/study"
 )
 
-// parseShard is the shard of the value of --shard, "" for the whole run.
 func (e *estimation) parseShard(value string) (s surepipe.Shard, err error) {
 	if value == "" {
 		return s, nil
@@ -84,7 +83,6 @@ func setFlags(h study.ShardHeader, cmd *cobra.Command, files map[string]string) 
 	return nil
 }
 
-// setFlag sets a flag to what a shard's first line says.
 func setFlag(cmd *cobra.Command, name string, values []string) error {
 	flag := cmd.Flags().Lookup(name)
 	if flag == nil {

@@ -299,7 +299,6 @@ func (f *sweepCommand) close() {
 	f.estimator.Close()
 }
 
-// prepare lets the sweep print its points to out, and before them what is to be known.
 func (f *sweepCommand) prepare(out io.Writer) {
 	s := f.sweep
 	show := report.Sweep{Sweep: s, Out: out}

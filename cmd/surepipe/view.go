@@ -20,7 +20,6 @@ import (
 	"surepipe/study/page"
 )
 
-// pageFlag is --report, a page to look at.
 type pageFlag struct{ report string }
 
 func (f *pageFlag) register(cmd *cobra.Command, more string) {
@@ -29,7 +28,6 @@ func (f *pageFlag) register(cmd *cobra.Command, more string) {
 		Extensions: []string{"html"}})
 }
 
-// check rejects a name of another format.
 func (f *pageFlag) check() error {
 	if f.report != "" && filepath.Ext(f.report) != ".html" {
 		return study.Errorf("--report is %q, expected a name that ends in .html", f.report)
@@ -47,7 +45,6 @@ func (f *pageFlag) write(cmd *cobra.Command, name string, fill func(*page.Docume
 	return d.Write(f.report)
 }
 
-// look makes a sweep keep what the page shows of its points.
 func (f *pageFlag) look(s *study.Sweep) {
 	if f.report == "" {
 		return
@@ -106,7 +103,6 @@ func view(cmd *cobra.Command, port int, files []string) error {
 	return nil
 }
 
-// checkRunFile rejects a file that is there and not a run's.
 func checkRunFile(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
