@@ -69,7 +69,6 @@ func (c *check) slope(fit array.Batch) (lipschitz, resid float64) {
 	return lipschitz, norm(fit) / math.Sqrt(lipschitz)
 }
 
-// residual is s at the step eta, g being the gradient at b.
 func (c *check) residual(g array.Batch, eta float64) (array.Batch, error) {
 	s, done := c.dev.Alloc(1, c.B.N()), false
 	defer func() {

@@ -63,13 +63,10 @@ func (f form) better(g form) bool {
 	return f.wide() == g.wide() && f.err() < g.err() || !f.wide() && g.wide()
 }
 
-// off is the distance of the printed form from the differences.
 func (f form) off() float64 { return max(f.low-f.printed, f.printed-f.high, 0) }
 
-// bars is the distance off in error bars.
 func (f form) bars() float64 { return f.off() / f.err() }
 
-// conclusive reports whether the printed form can be compared with the differences.
 func (f form) conclusive() bool { return f.resolved && !f.boundary }
 
 // differences compares the derivative along a few probes with differences of solutions, and the
@@ -301,7 +298,6 @@ func (c *check) direction(z array.Batch) array.Batch {
 	return v
 }
 
-// weights computes W^{1/2} and W^{-1/2} where the loss has weights.
 func (c *check) weights() {
 	w := loss.Weighing(c.Problem.Loss)
 	if w == nil {

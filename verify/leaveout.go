@@ -81,7 +81,6 @@ func (c *check) leftOut() error {
 	return nil
 }
 
-// squared is the square of the left-out residual for the leverage h.
 func (l *LeftOut) squared(i int, h float64) float64 { return square(l.Residuals[i] / (1 - h)) }
 
 // exactLeverages is the printed mean minus that by images of unit vectors: the mean by the leverages that
@@ -206,7 +205,6 @@ func (c *check) refit(i int) (change float64, err error) {
 	return s*s - printed*printed, nil
 }
 
-// movedBy is the change of mu_hat_i of the solver as y moves by s along a vector.
 func (c *check) movedBy(along []float64, i int, s float64) (float64, error) {
 	y := c.dev.Alloc(1, c.d)
 	defer y.Free()
@@ -223,7 +221,6 @@ func (c *check) movedBy(along []float64, i int, s float64) (float64, error) {
 	return at[0] - was[0], c.dev.Err()
 }
 
-// meanAndError is the mean of x and its standard error, 0 for a single one.
 func meanAndError(x []float64) (mean, stdErr float64) {
 	if mean, stdErr = stat.MeanStdDev(x, nil); len(x) < 2 {
 		return mean, 0

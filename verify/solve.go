@@ -33,7 +33,6 @@ func (c *check) newSolver(name string, tol float64) (vjp.Solver, error) {
 		Derivative: vjp.None})
 }
 
-// witness is a solver at y and its neighbours, and its solution at y.
 type witness struct {
 	solver vjp.Solver
 	owned  bool
@@ -48,7 +47,6 @@ func (w *witness) release() {
 	}
 }
 
-// begin solves at y, from b.
 func (c *check) begin(w *witness) error {
 	sol, err := c.solve(w, c.Y, c.B)
 	if err == nil {
@@ -105,7 +103,6 @@ func (c *check) openSecond() (err error) {
 	return c.begin(&c.second)
 }
 
-// roundingOfMu is the rounding error of the mu_hat of a solve.
 func (c *check) roundingOfMu() float64 { return 1e-11 * (c.yNorm + math.Sqrt(c.norm2)*c.bNorm) }
 
 // solve is a witness at y, starting at b where it can. Its solution has no
@@ -137,7 +134,6 @@ func (c *check) serious(err error) error {
 	return nil
 }
 
-// other is the name of the solver with which to compare.
 func (c *check) other() string {
 	if !c.small() {
 		return ""
@@ -182,7 +178,6 @@ func (c *check) solveOtherwise() error {
 	return nil
 }
 
-// objective is l(A b; y) + r(b), where r is known as a function.
 func (c *check) objective(b array.Batch) (value float64, known bool) {
 	fit := c.dev.Alloc(1, c.d)
 	defer fit.Free()

@@ -14,7 +14,6 @@ import (
 	"surepipe/vjp"
 )
 
-// Options are the settings of the check.
 type Options struct {
 	// Problem is the problem that the solver under check should solve; the zero value stands for
 	// the solver's own.
@@ -40,7 +39,6 @@ func (o Options) problem(solver vjp.Solver) (vjp.Problem, error) {
 	return p, nil
 }
 
-// Check rejects options that do not fit the solver.
 func (o Options) Check(solver vjp.Solver) error {
 	p, err := o.problem(solver)
 	if err != nil {
@@ -63,13 +61,10 @@ const (
 	// MaxUnits is the largest d for which all unit vectors are probes, and the divergence is
 	// compared exactly.
 	MaxUnits = 64
-	// Limit is the number of error bars above which a result fails the check.
-	Limit = 4
+	Limit    = 4
 )
 
-// Result is the result to check.
 type Result struct {
-	// Solver is the one under check, made with its own settings.
 	Solver vjp.Solver
 	// Y is a batch of one vector of length d, as the solver is given it; B and MuHat are the solution at Y.
 	Y, B, MuHat array.Batch
@@ -79,22 +74,18 @@ type Result struct {
 	// Closed is what is known about the derivative without probes; the zero value means nothing.
 	Closed vjp.Closed
 	// Trace is the estimate of tr D mu_hat that was printed, of the solver's problem.
-	Trace hutch.Estimate
-	// Sigma2 is the noise's variance, StdErr the error bar of SURE.
+	Trace          hutch.Estimate
 	Sigma2, StdErr float64
 	// Seed and Sample determine the random probes, which differ from those of the trace estimator.
 	Seed, Sample uint64
-	// LeftOut is leave-one-out, nil where it is not known.
-	LeftOut *LeftOut
+	LeftOut      *LeftOut
 }
 
-// Verification is the result of a check.
 type Verification struct {
 	// Largest is the largest of the comparisons, in error bars, and Check its name. For a correct
 	// result it is below Limit.
-	Largest float64 `json:"largest"`
-	Check   string  `json:"check"`
-	// Comparisons lists all that were made.
+	Largest     float64      `json:"largest"`
+	Check       string       `json:"check"`
 	Comparisons []Comparison `json:"comparisons"`
 	// Probes is the number of probes along which differences were taken. Boundaries of these
 	// crossed a kink at every step, so that the derivative is not unique there, and Unresolved had
@@ -107,13 +98,11 @@ type Verification struct {
 	Solver string `json:"solver"`
 	Other  string `json:"other,omitempty"`
 	// Failure says why the check could not be done, "" if it was.
-	Failure string `json:"failure,omitempty"`
-	// Seconds is the duration of the check.
+	Failure string  `json:"failure,omitempty"`
 	Seconds float64 `json:"seconds"`
 }
 
 const (
-	// Fit is ||mu_hat - A b||.
 	Fit = "fit"
 	// Optimality is ||b - prox_{eta r}(b - eta A*(A b - y))|| / eta, which is at most the distance
 	// of 0 from the objective's subdifferential at b, over ||A|| max(||y - A b||, sigma sqrt(d)),
@@ -140,18 +129,15 @@ const (
 	LeaveOneOut = "alo"
 )
 
-// Comparison is one check.
 type Comparison struct {
 	Name string `json:"name"`
 	// Difference is the difference found, and ErrorBar the one that the check's own errors would
 	// explain.
 	Difference float64 `json:"difference"`
 	ErrorBar   float64 `json:"error_bar"`
-	// Bars is their ratio.
-	Bars float64 `json:"bars"`
+	Bars       float64 `json:"bars"`
 }
 
-// Passed reports whether the check was done and no comparison is above Limit.
 func (v *Verification) Passed() bool { return v.Failure == "" && v.Largest <= Limit }
 
 // Describe states the result, as the end of a sentence.
@@ -167,7 +153,6 @@ func (v *Verification) Describe() string {
 	return "nothing was compared"
 }
 
-// add records a comparison. NaN and infinities count as the worst.
 func (v *Verification) add(name string, difference, bar float64) {
 	bars := inBars(difference, bar)
 	difference, bar = bounded(difference), bounded(bar)
@@ -184,7 +169,6 @@ func inBars(difference, bar float64) float64 {
 	return bounded(difference / bar) // NaN where either is
 }
 
-// bounded is |x| in the range of JSON's numbers.
 func bounded(x float64) float64 {
 	if math.IsNaN(x) {
 		return math.MaxFloat64
@@ -273,10 +257,8 @@ func (c *check) run() error {
 	return nil
 }
 
-// moves is the most by which SURE can change if mu_hat moves by delta.
 func (c *check) moves(delta float64) float64 { return risk.Shift(c.resid, delta) }
 
-// eps is the relative rounding error.
 const eps = 0x1p-52
 
 func dot(x, y array.Batch) float64 {
