@@ -13,7 +13,6 @@ import (
 // warning.
 const mostRelStdErr, mostRho = 0.2, 0.93
 
-// correlate estimates the correlation of the noise along y, and sigma2 with it unless that was given.
 func (r *Request) correlate(data *problems.Data) error {
 	switch {
 	case r.Correlation != noise.MethodAR1:

@@ -66,7 +66,6 @@ func (r *Request) checkInputs() error {
 	return nil
 }
 
-// adopt takes from a specification what was not given.
 func (r *Request) adopt(s *problems.Spec) {
 	adopt(r, "solver", &r.Solver.Name, s.Solver.Name)
 	adopt(r, "tol", &r.Solver.Tol, s.Solver.Tol)
@@ -111,7 +110,6 @@ func (r *Request) checkVariant(l problems.Layout) error {
 	return nil
 }
 
-// checkStorage rejects other values of --storage, and problems without a matrix.
 func (r *Request) checkStorage() error {
 	named, known := problems.Lookup(r.Problem)
 	switch {
@@ -148,7 +146,6 @@ func (r *Request) checkEffects(l problems.Layout) (err error) {
 	return nil
 }
 
-// checkCoordinates rejects numbers of coefficients where there are none.
 func (r *Request) checkCoordinates(l problems.Layout) error {
 	for _, option := range []string{"factors", "lower", "upper", "column-groups"} {
 		switch {
@@ -166,7 +163,6 @@ func (r *Request) checkCoordinates(l problems.Layout) error {
 	return nil
 }
 
-// checkBeside rejects columns beside y and X where there are none.
 func (r *Request) checkBeside(l problems.Layout) error {
 	for _, option := range append((design.Beside{}).Options(), "success") {
 		switch {

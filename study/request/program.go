@@ -21,7 +21,6 @@ import (
 	"surepipe/study"
 )
 
-// ProgramName is the name of a problem that is a program.
 const ProgramName = "exec"
 
 // Program is an estimator that is a program of any origin: see [pipeline.Command].
@@ -34,8 +33,7 @@ type Program struct {
 	// other methods add, 0 for the defaults.
 	Divergence string
 	Eps, Alpha float64
-	// Timeout is the time that one run may take, 0 for no limit.
-	Timeout time.Duration
+	Timeout    time.Duration
 
 	args []string // of Line
 }
@@ -44,7 +42,6 @@ func defaultProgram() Program {
 	return Program{Divergence: string(pipeline.MonteCarlo)}
 }
 
-// Divergences are the names of the methods.
 func Divergences() []string {
 	return lists.Map(pipeline.BlackBoxMethods(), func(m pipeline.BlackBoxMethod) string { return string(m) })
 }
@@ -59,7 +56,6 @@ func Sampled() (names []string) {
 	return names
 }
 
-// Given reports whether the estimator is a program.
 func (e *Program) Given() bool { return e.Line != "" || e.Func != nil }
 
 // notForPrograms are options about how a convex program is posed, solved and differentiated.
@@ -106,7 +102,6 @@ func (r *Request) checkProgram() (err error) {
 	return nil
 }
 
-// checkNoProgram rejects the options of programs without one.
 func (r *Request) checkNoProgram() error {
 	named, _ := problems.Lookup(r.Problem)
 	mixed := named.Mixed != nil && r.Given("alpha")
@@ -131,7 +126,6 @@ func (r *Request) checkNoProgram() error {
 	return nil
 }
 
-// openProgram makes the program an estimator on the first of the devices, which it closes.
 func (r *Request) openProgram(devices []array.Device, data problems.Data) (_ *study.Estimator, err error) {
 	e := &r.Program
 	j := &study.Estimator{Instance: study.Instance{On: devices[0], Options: r.stop()}}

@@ -37,10 +37,8 @@ type Request struct {
 	Sigma2 float64
 	// Correlation is "ar1" for noise that is correlated along y, whose correlation Open estimates; "" for white noise.
 	Correlation string
-	// Free says that weights may be left open, for a sweep.
-	Free bool
-	// Verify asks for checks of every result by other means.
-	Verify bool
+	Free        bool
+	Verify      bool
 	// EffectNames, Order and LossParameters, by the name of the loss, complete the variant of the problem.
 	EffectNames    []string
 	Order          int
@@ -85,7 +83,6 @@ type Watch struct {
 	Named func(study.Option) string
 }
 
-// Text is the text of an error, or of a note.
 func (w *Watch) Text(err error) string {
 	if w.Named == nil {
 		return err.Error()
@@ -93,7 +90,6 @@ func (w *Watch) Text(err error) string {
 	return study.Text(err, w.Named)
 }
 
-// New is a request with the defaults, of which nothing is given.
 func New() *Request {
 	r := &Request{
 		Trace: defaultTrace(), Solver: defaultSolver(), Machine: Machine{Parallel: 1, Memory: "4GiB", Device: "auto"},
@@ -171,7 +167,6 @@ func (r *Request) take(data load.Contents, err error) error {
 	return err
 }
 
-// checkSigma2 rejects a variance that is none.
 func (r *Request) checkSigma2() error {
 	if r.Given("sigma2") && r.Sigma2Method == "" && (!(r.Sigma2 > 0) || math.IsInf(r.Sigma2, 0)) {
 		return study.Errorf("--sigma2 is %g, expected a positive number", r.Sigma2)
@@ -201,7 +196,6 @@ func (r *Request) Noise(data problems.Data) float64 {
 	return r.Sigma2
 }
 
-// variance is that variance, which is positive where there is one.
 func (r *Request) variance(data problems.Data) (float64, error) {
 	sigma2 := r.Noise(data)
 	if (data.Sigma2 != nil || sigma2 != 0) && !(sigma2 > 0) || math.IsInf(sigma2, 0) {
@@ -210,7 +204,6 @@ func (r *Request) variance(data problems.Data) (float64, error) {
 	return sigma2, nil
 }
 
-// checkScale rejects y and sigma2 for which the error bar of the risk overflows.
 func (r *Request) checkScale(data problems.Data, sigma2 float64, d int) error {
 	squares := 0.0
 	for _, v := range data.Y {

@@ -91,7 +91,6 @@ func (r *Request) samplesOfData(ctx context.Context) (*study.SampleSource, load.
 // coloured reports whether y is whitened before it is fitted.
 func coloured(data problems.Data) bool { return data.Spec != nil && data.Spec.Noise() != "" }
 
-// whitenedOnly refuses samples that would have to be whitened.
 func (r *Request) whitenedOnly() error {
 	return study.Errorf("%s: a stack of samples and a specification with noise, which whitens only a single y: "+
 		"expected mu, to simulate samples from", r.Name())

@@ -34,7 +34,6 @@ type Sweep struct {
 	open bool
 }
 
-// NewSweep is a sweep with the defaults.
 func NewSweep() Sweep { return Sweep{Rule: pipeline.MinimumRule, Refine: pipeline.DefaultRefine} }
 
 // CheckSweep is [Request.Check] for a sweep. It takes the grids from the weights, which then hold single values.
@@ -177,7 +176,6 @@ func (r *Request) SweepAt(s Sweep, j *study.Estimator, data problems.Data) (_ *s
 	return r.SweepOf(s, axes, j, data)
 }
 
-// defaultAxes are those of lambda, and of another weight that nobody has given, where no weight is a grid.
 func (r *Request) defaultAxes(j *study.Estimator, data problems.Data) ([]study.Axis, error) {
 	beside := slices.DeleteFunc(problems.Unset(r.Problem, data), func(name string) bool {
 		return name == "lambda" || r.Given(name)
@@ -217,7 +215,6 @@ func (r *Request) defaultAxes(j *study.Estimator, data problems.Data) ([]study.A
 	return axes, nil
 }
 
-// noiseOf is the variance of the noise, or an estimate of it for want of it.
 func (r *Request) noiseOf(j *study.Estimator, data problems.Data) func() float64 {
 	return func() float64 {
 		if j.Sigma2 > 0 {

@@ -65,7 +65,6 @@ func (r *Request) checkTable(l problems.Layout) error {
 	return nil
 }
 
-// checkLoss rejects a loss that is none, and what is defined for the squared loss alone.
 func (r *Request) checkLoss() error {
 	l := r.Loss
 	if l.Name == "" && r.Specification != nil {
@@ -110,5 +109,4 @@ func (r *Request) checkLoss() error {
 	return nil
 }
 
-// ParameterOption is the name of the option of a loss's parameter.
 func ParameterOption(k loss.Kind) string { return k.Name + "-" + k.Parameter.Name }
