@@ -1,6 +1,10 @@
 package loss
 
-import "math"
+import (
+	"math"
+
+	"surepipe/internal/numerics/elementary"
+)
 
 // logistic is f(z; y) = log(1 + e^z) - y z.
 type logistic struct{}
@@ -66,24 +70,45 @@ func (logistic) Curvature(z, _ float64) float64 {
 	return e / ((1 + e) * (1 + e))
 }
 
-// together takes one exponential. Its bits are those of the three functions.
-func (logistic) together(z, y float64) (value, slope, curvature float64) {
-	e := math.Exp(-math.Abs(z))
-	more, less := 1/(1+e), e/(1+e)
-	p, rest := more, less // 1/(1 + e^-z) and 1/(1 + e^z)
-	if z < 0 {
-		p, rest = less, more
+// each takes one exponential of an observation.
+func (f logistic) each(value, slope, curve, z, y []float64) {
+	e := scratchOf(curve, slope, value)
+	for i, v := range z {
+		e[i] = -math.Abs(v)
 	}
-	over, log := math.Max(z, 0), math.Log1p(e)
-	up, down := over+log, math.Max(-z, 0)+log
-	switch curvature = e / ((1 + e) * (1 + e)); y {
-	case 0:
-		return up, p, curvature
-	case 1:
-		return down, -rest, curvature
+	elementary.Exp(e, e)
+	if value != nil {
+		elementary.Log1p(value, e)
 	}
-	return y*down + (1-y)*up, (1-y)*p - y*rest, curvature
+	for i, log := range value {
+		v := z[i]
+		if math.Abs(v) > far {
+			value[i] = f.Value(v, y[i])
+			continue
+		}
+		// log(1 + e^z) = log(1 + e^-|z|) + z if z > 0.
+		value[i] = log + (1-y[i])*(math.Abs(v)+v)/2 + y[i]*(math.Abs(v)-v)/2
+	}
+	if slope == nil && curve == nil {
+		return
+	}
+	for i, small := range e {
+		more := 1 / (1 + small)
+		less := small * more
+		if slope != nil {
+			// 1/(1 + e^-z) and 1/(1 + e^z): more and less, or the other way round for z < 0.
+			a, b := math.Float64bits(more), math.Float64bits(less)
+			swap := (a ^ b) & uint64(int64(math.Float64bits(z[i]))>>63)
+			slope[i] = (1-y[i])*math.Float64frombits(a^swap) - y[i]*math.Float64frombits(b^swap)
+		}
+		if curve != nil {
+			curve[i] = less * more
+		}
+	}
 }
+
+// far is beyond what sums of two numbers may be.
+const far = 1e300
 
 func (logistic) Mean(z float64) float64 { return sigmoid(z) }
 

@@ -3,6 +3,7 @@ package loss
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"gonum.org/v1/gonum/floats"
@@ -17,11 +18,13 @@ import (
 // with it read d p.
 type Pointwise struct {
 	f       Function
+	each    evaluation
 	w       []float64 // nil for ones
 	offset  []float64 // nil for zeros
 	largest float64
 	known   Structure
 	pool    sync.Pool // of *scratch
+	last    alone
 }
 
 // Function is a convex function f(z; y) of one observation, with two derivatives by z. Its methods are called from
@@ -53,16 +56,39 @@ type Function interface {
 	Unit() float64
 }
 
-// at is the value of a [Function] with its two derivatives.
-type at func(z, y float64) (value, slope, curvature float64)
+// evaluation sets value_i, slope_i and curve_i to f(z_i; y_i) and its first two derivatives. Each of them may be nil,
+// where it is not wanted. What an observation gives does not depend on the others.
+type evaluation func(value, slope, curve, z, y []float64)
 
-// atOnce are those that are less work together than apart, nil for others.
-func atOnce(f Function) at {
+// evaluationOf is that of a function which evaluates several observations in less work than one after the other, or
+// one after the other.
+func evaluationOf(f Function) evaluation {
 	switch f := f.(type) {
 	case logistic:
-		return f.together
+		return f.each
 	case poisson:
-		return f.together
+		return f.each
+	}
+	return func(value, slope, curve, z, y []float64) {
+		for i := range value {
+			value[i] = f.Value(z[i], y[i])
+		}
+		for i := range slope {
+			slope[i] = f.Slope(z[i], y[i])
+		}
+		for i := range curve {
+			curve[i] = f.Curvature(z[i], y[i])
+		}
+	}
+}
+
+// scratchOf is the first of what is wanted by an evaluation. What comes later in its arguments may be set before it
+// is read for the last time.
+func scratchOf(wanted ...[]float64) []float64 {
+	for _, v := range wanted {
+		if v != nil {
+			return v
+		}
 	}
 	return nil
 }
@@ -82,18 +108,10 @@ func New(f Function, w []float64) (*Pointwise, error) {
 
 // of is the loss with weights whose largest is given.
 func of(f Function, w, offset []float64, largest float64) *Pointwise {
-	l := &Pointwise{f: f, w: w, offset: offset, largest: largest}
+	l := &Pointwise{f: f, each: evaluationOf(f), w: w, offset: offset, largest: largest}
 	l.known = Structure{Name: f.Name(), Check: l.check, At: l.at, Least: l.least, Gap: l.gap, Mean: l.mean,
-		Unit: f.Unit(), Likelihood: f.Likelihood()}
+		Unit: f.Unit(), Likelihood: f.Likelihood(), Together: l.together, Parts: l.parts, Constant: l.constant}
 	l.known.Pick = l.pick
-	if f := atOnce(f); f != nil {
-		l.known.Together = func(slope, curve, z, y array.Batch) float64 { return l.together(f, slope, curve, z, y) }
-	}
-	l.known.Constant = func(y array.Batch) float64 {
-		s := l.take(y, y)
-		defer l.pool.Put(s)
-		return s.sum(func(s *scratch, i int, w float64) float64 { return s.l.f.Constant(w, s.y[i]) })
-	}
 	return l
 }
 
@@ -132,11 +150,9 @@ func (l *Pointwise) weight(i int) float64 {
 
 // scratch is memory for vectors on the host, and for a loop over their entries.
 type scratch struct {
-	z, y, out, curve, sums []float64
-	l                      *Pointwise
-	term                   func(s *scratch, i int, w float64) float64
-	of                     func(z, y float64) float64
-	at                     at
+	z, y, value, slope, curve, sums []float64
+	l                               *Pointwise
+	part                            func(s *scratch, from, to int) float64
 }
 
 // fits panics unless both are single vectors of one length.
@@ -149,89 +165,128 @@ func (l *Pointwise) fits(a, b array.Batch) {
 // take is z and y on the host, in memory that goes back to the pool.
 func (l *Pointwise) take(z, y array.Batch) *scratch {
 	l.fits(z, y)
-	n := z.N()
+	s := l.memory(z.N())
+	z.Device().Download(s.z, z)
+	y.Device().Download(s.y, y)
+	l.shiftAll(s.z)
+	return s
+}
+
+// memory is that for vectors of length n.
+func (l *Pointwise) memory(n int) *scratch {
 	if l.w != nil && len(l.w) != n || l.offset != nil && len(l.offset) != n {
-		panic(fmt.Sprintf("loss: %s with %d weights and %d offsets of %s", l.f.Name(), len(l.w), len(l.offset), z))
+		panic(fmt.Sprintf("loss: %s with %d weights and %d offsets of %d observations", l.f.Name(), len(l.w),
+			len(l.offset), n))
 	}
 	s, ok := l.pool.Get().(*scratch)
 	if !ok || len(s.z) != n {
-		all := make([]float64, 4*n+parallel.Parts(n, atATime))
-		s = &scratch{l: l, z: all[:n], y: all[n : 2*n], out: all[2*n : 3*n], curve: all[3*n : 4*n], sums: all[4*n:]}
-	}
-	z.Device().Download(s.z, z)
-	y.Device().Download(s.y, y)
-	for i, v := range l.offset {
-		s.z[i] += v
+		all := make([]float64, 5*n+parallel.Parts(n, atATime))
+		s = &scratch{l: l, z: all[:n], y: all[n : 2*n], value: all[2*n : 3*n], slope: all[3*n : 4*n],
+			curve: all[4*n : 5*n], sums: all[5*n:]}
 	}
 	return s
 }
 
-func (l *Pointwise) Value(z, y array.Batch) float64 {
-	s := l.take(z, y)
-	defer l.pool.Put(s)
-	return s.sum(func(s *scratch, i int, w float64) float64 { return w * s.l.f.Value(s.z[i], s.y[i]) })
+// shiftAll adds the offsets.
+func (l *Pointwise) shiftAll(z []float64) {
+	for i, v := range l.offset {
+		z[i] += v
+	}
 }
 
 // atATime is the number of observations that one processor evaluates at a time.
 const atATime = 1 << 12
 
-// sum adds a term of each observation of positive weight w, on all idle processors. Its bits do not depend on how many.
-func (s *scratch) sum(term func(s *scratch, i int, w float64) float64) float64 {
-	s.term = term
+// sum adds what part returns for ranges of observations, on all idle processors. Its bits do not depend on how many.
+func (s *scratch) sum(part func(s *scratch, from, to int) float64) float64 {
+	s.part = part
 	parallel.Do(len(s.sums), s)
 	return floats.Sum(s.sums)
 }
 
-// Part adds the terms of some observations.
-func (s *scratch) Part(k int) {
-	sum := 0.0
-	for i := k * atATime; i < min((k+1)*atATime, len(s.z)); i++ {
+// Part is that of some observations.
+func (s *scratch) Part(k int) { s.sums[k] = s.part(s, k*atATime, min((k+1)*atATime, len(s.z))) }
+
+// terms adds a term of each observation of positive weight w.
+func (s *scratch) terms(from, to int, term func(s *scratch, i int, w float64) float64) (sum float64) {
+	for i := from; i < to; i++ {
 		if w := s.l.weight(i); w > 0 {
-			sum += s.term(s, i, w)
+			sum += term(s, i, w)
 		}
 	}
-	s.sums[k] = sum
+	return sum
+}
+
+// evaluate sets the values, the slopes and the curvatures, with their weights, as far as they are wanted, and returns
+// the sum of the values.
+func (s *scratch) evaluate(from, to int, valued, sloped, curved bool) (sum float64) {
+	var wanted [3][]float64
+	for k, v := range [3][]float64{s.value, s.slope, s.curve} {
+		if [3]bool{valued, sloped, curved}[k] {
+			wanted[k] = v[from:to]
+		}
+	}
+	s.l.each(wanted[0], wanted[1], wanted[2], s.z[from:to], s.y[from:to])
+	if s.l.w != nil {
+		for _, v := range wanted {
+			weigh(v, s.l.w[from:min(to, from+len(v))])
+		}
+	}
+	return floats.Sum(wanted[0])
+}
+
+// weigh multiplies by weights. Where one is 0 it is 0, whatever v.
+func weigh(v, w []float64) {
+	for i, w := range w {
+		if v[i] *= w; w == 0 {
+			v[i] = 0
+		}
+	}
+}
+
+func (l *Pointwise) Value(z, y array.Batch) float64 {
+	s := l.take(z, y)
+	defer l.pool.Put(s)
+	return s.sum(func(s *scratch, from, to int) float64 { return s.evaluate(from, to, true, false, false) })
 }
 
 func (l *Pointwise) Gradient(dst, z, y array.Batch) {
-	l.set(dst, z, y, l.f.Slope)
-}
-
-func (l *Pointwise) Curvature(dst, z, y array.Batch) {
-	l.set(dst, z, y, l.f.Curvature)
-}
-
-// set sets dst_i = w_i of(z_i, y_i).
-func (l *Pointwise) set(dst, z, y array.Batch, of func(z, y float64) float64) {
 	s := l.take(z, y)
 	defer l.pool.Put(s)
 	l.fits(dst, z)
-	clear(s.out)
-	s.of = of
-	s.sum(func(s *scratch, i int, w float64) float64 {
-		s.out[i] = w * s.of(s.z[i], s.y[i])
-		return 0
-	})
-	dst.Device().Upload(dst, s.out)
+	s.sum(func(s *scratch, from, to int) float64 { return s.evaluate(from, to, false, true, false) })
+	dst.Device().Upload(dst, s.slope)
+}
+
+func (l *Pointwise) Curvature(dst, z, y array.Batch) {
+	s := l.take(z, y)
+	defer l.pool.Put(s)
+	l.fits(dst, z)
+	s.sum(func(s *scratch, from, to int) float64 { return s.evaluate(from, to, false, false, true) })
+	dst.Device().Upload(dst, s.curve)
 }
 
 // together sets slope and curve, and returns the value.
-func (l *Pointwise) together(f at, slope, curve, z, y array.Batch) float64 {
+func (l *Pointwise) together(slope, curve, z, y array.Batch) float64 {
 	s := l.take(z, y)
 	defer l.pool.Put(s)
 	l.fits(slope, z)
 	l.fits(curve, z)
-	clear(s.out)
-	clear(s.curve)
-	s.at = f
-	sum := s.sum(func(s *scratch, i int, w float64) float64 {
-		value, slope, curvature := s.at(s.z[i], s.y[i])
-		s.out[i], s.curve[i] = w*slope, w*curvature
-		return w * value
-	})
-	slope.Device().Upload(slope, s.out)
+	sum := s.sum(func(s *scratch, from, to int) float64 { return s.evaluate(from, to, true, true, true) })
+	slope.Device().Upload(slope, s.slope)
 	curve.Device().Upload(curve, s.curve)
 	return sum
+}
+
+// parts sets dst to the losses of the observations.
+func (l *Pointwise) parts(dst, z, y []float64) {
+	s := l.memory(len(z))
+	defer l.pool.Put(s)
+	copy(s.z, z)
+	copy(s.y, y)
+	l.shiftAll(s.z)
+	s.sum(func(s *scratch, from, to int) float64 { return s.evaluate(from, to, true, false, false) })
+	copy(dst, s.value)
 }
 
 func (l *Pointwise) Weights() (array.Batch, bool) { return array.Batch{}, false }
@@ -261,25 +316,56 @@ func (l *Pointwise) at(i int, z, y float64) float64 {
 	return 0
 }
 
+// alone are the sums of terms of y alone, kept for the last y.
+type alone struct {
+	sync.Mutex
+	y               []float64
+	least, constant float64
+}
+
 func (l *Pointwise) least(y array.Batch) float64 {
+	least, _ := l.ofY(y)
+	return least
+}
+
+func (l *Pointwise) constant(y array.Batch) float64 {
+	_, constant := l.ofY(y)
+	return constant
+}
+
+func (l *Pointwise) ofY(y array.Batch) (least, constant float64) {
 	s := l.take(y, y)
 	defer l.pool.Put(s)
-	return s.sum(func(s *scratch, i int, w float64) float64 { return w * s.l.f.Least(s.y[i]) })
+	l.last.Lock()
+	defer l.last.Unlock()
+	if l.last.y == nil || !slices.Equal(l.last.y, s.y) {
+		l.last.y = append(l.last.y[:0], s.y...)
+		l.last.least = s.sum(func(s *scratch, from, to int) float64 {
+			return s.terms(from, to, func(s *scratch, i int, w float64) float64 { return w * s.l.f.Least(s.y[i]) })
+		})
+		l.last.constant = s.sum(func(s *scratch, from, to int) float64 {
+			return s.terms(from, to, func(s *scratch, i int, w float64) float64 { return s.l.f.Constant(w, s.y[i]) })
+		})
+	}
+	return l.last.least, l.last.constant
 }
 
 func (l *Pointwise) gap(u, z, y array.Batch) float64 {
 	s := l.take(z, y)
 	defer l.pool.Put(s)
 	l.fits(u, z)
-	u.Device().Download(s.out, u)
+	u.Device().Download(s.value, u)
 	for i, w := range l.w {
-		if !(w > 0) && s.out[i] != 0 {
+		if !(w > 0) && s.value[i] != 0 {
 			return math.Inf(1)
 		}
 	}
-	return s.sum(func(s *scratch, i int, w float64) float64 {
-		f, u := s.l.f, s.out[i]/w
-		return w * f.Gap(u, u-f.Slope(s.z[i], s.y[i]), s.z[i], s.y[i])
+	return s.sum(func(s *scratch, from, to int) float64 {
+		s.l.each(nil, s.slope[from:to], nil, s.z[from:to], s.y[from:to])
+		return s.terms(from, to, func(s *scratch, i int, w float64) float64 {
+			u := s.value[i] / w
+			return w * s.l.f.Gap(u, u-s.slope[i], s.z[i], s.y[i])
+		})
 	})
 }
 

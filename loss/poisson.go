@@ -1,6 +1,10 @@
 package loss
 
-import "math"
+import (
+	"math"
+
+	"surepipe/internal/numerics/elementary"
+)
 
 // poisson is f(z; y) = e^z - y z.
 type poisson struct{}
@@ -31,10 +35,16 @@ func (poisson) Value(z, y float64) float64     { return math.Exp(z) - y*z }
 func (poisson) Slope(z, y float64) float64     { return math.Exp(z) - y }
 func (poisson) Curvature(z, _ float64) float64 { return math.Exp(z) }
 
-// together takes one exponential.
-func (poisson) together(z, y float64) (value, slope, curvature float64) {
-	e := math.Exp(z)
-	return e - y*z, e - y, e
+// each takes one exponential of an observation.
+func (poisson) each(value, slope, curve, z, y []float64) {
+	e := scratchOf(curve, slope, value)
+	elementary.Exp(e, z)
+	for i := range value {
+		value[i] = e[i] - y[i]*z[i]
+	}
+	for i := range slope {
+		slope[i] = e[i] - y[i]
+	}
 }
 
 func (poisson) Mean(z float64) float64 { return math.Exp(z) }

@@ -40,9 +40,9 @@ type Structure struct {
 	// alone; else nil.
 	Coupled Coupled
 	Joint   Joint
-	// Each is the number of consecutive entries of z and y that belong to one observation, 0 for one. Where there are
-	// several and the loss is not quadratic, Parts sets each dst_i to the loss of the observation to which entry i
-	// belongs. dst may be z.
+	// Each is the number of consecutive entries of z and y that belong to one observation, 0 for one. Parts sets each
+	// dst_i to the loss of the observation to which entry i belongs, on the host. dst may be z. It is nil where the
+	// loss is quadratic or its observations do not stand alone; where Each is not 0 it is known for others.
 	Each  int
 	Parts func(dst, z, y []float64)
 	// Pick is the loss of the observations at some places.

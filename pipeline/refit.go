@@ -199,7 +199,13 @@ func (r *refit) errors(ctx context.Context, weights []float64, from start) (errs
 	return mu, b, nil
 }
 
-func (r *refit) parts() func(dst, z, y []float64) { return loss.StructureOf(r.of.f.Problem.Loss).Parts }
+// parts are the losses of observations with several entries each, nil for others.
+func (r *refit) parts() func(dst, z, y []float64) {
+	if known := loss.StructureOf(r.of.f.Problem.Loss); known.Each > 1 {
+		return known.Parts
+	}
+	return nil
+}
 
 // predicted are the places of the observations that errors need: what is left out, or all where these are asked for or
 // do not stand alone.

@@ -41,9 +41,14 @@ func (j *Job) flatness(muHat []float64) (*flatness, error) {
 	z, y := j.view.Put(muHat, 1, d), j.view.Put(j.Y, 1, d)
 	slope, curve := j.view.Alloc(1, d), j.view.Alloc(1, d)
 	defer array.Free(z, y, slope, curve)
-	j.problem.Loss.Gradient(slope, z, y)
-	j.problem.Loss.Curvature(curve, z, y)
-	f := &flatness{known: loss.StructureOf(j.problem.Loss), z: muHat, y: j.Y, slopes: slope.ToHost(),
+	known := loss.StructureOf(j.problem.Loss)
+	if known.Together != nil {
+		known.Together(slope, curve, z, y)
+	} else {
+		j.problem.Loss.Gradient(slope, z, y)
+		j.problem.Loss.Curvature(curve, z, y)
+	}
+	f := &flatness{known: known, z: muHat, y: j.Y, slopes: slope.ToHost(),
 		curves: curve.ToHost()}
 	f.w, f.flat = f.known.Whiten(f.slopes, f.curves)
 	return f, j.view.Err()
@@ -58,25 +63,34 @@ func (f *flatness) shift(i int, h float64) float64 {
 
 // mean is that of the left-out losses for the diagonal of the whitened derivative, and its standard
 // error.
-func (f *flatness) mean(diagonal []float64) (mean, stdErr float64, err error) {
+func (f *flatness) mean(diagonal []float64) (losses []float64, mean, stdErr float64, err error) {
 	a := make([]float64, len(diagonal))
 	for i, h := range diagonal {
 		a[i] = f.shift(i, h)
 	}
-	losses, err := risk.LeftOutPredictors(f.z, f.slopes, f.curves, a)
+	losses, err = risk.LeftOutPredictors(f.z, f.slopes, f.curves, a)
 	if err != nil {
-		return math.NaN(), math.NaN(), err
+		return nil, math.NaN(), math.NaN(), err
 	}
-	parallel.Ranges(len(losses), atATime, func(from, to int) {
+	f.losses(losses)
+	if mean, stdErr = risk.Mean(losses); math.IsNaN(mean) {
+		return nil, mean, stdErr, fmt.Errorf("one Newton step towards the fit without an observation leaves the "+
+			"range of the %s loss", f.known.Name)
+	}
+	return losses, mean, stdErr, nil
+}
+
+// losses replaces predictors of all observations by their losses.
+func (f *flatness) losses(z []float64) {
+	if f.known.Parts != nil {
+		f.known.Parts(z, z, f.y)
+		return
+	}
+	parallel.Ranges(len(z), atATime, func(from, to int) {
 		for i := from; i < to; i++ {
-			losses[i] = f.known.At(i, losses[i], f.y[i])
+			z[i] = f.known.At(i, z[i], f.y[i])
 		}
 	})
-	if mean, stdErr = risk.Mean(losses); math.IsNaN(mean) {
-		return mean, stdErr, fmt.Errorf("one Newton step towards the fit without an observation leaves the range "+
-			"of the %s loss", f.known.Name)
-	}
-	return mean, stdErr, nil
 }
 
 // undetermined is the part of the trace in flat observations where these alone determine directions of

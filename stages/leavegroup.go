@@ -242,8 +242,9 @@ func (j *Job) leaveGroupsOf(ctx context.Context, r *Risk, f *flatness) error {
 		return f.slopes[i] / math.Sqrt(f.w[i]), nil
 	}, func(whitened, left []float64) {
 		for i, v := range left {
-			left[i] = f.known.At(i, f.z[i]+(v-whitened[i])/math.Sqrt(f.w[i]), f.y[i])
+			left[i] = f.z[i] + (v-whitened[i])/math.Sqrt(f.w[i])
 		}
+		f.losses(left)
 	})
 }
 

@@ -150,9 +150,9 @@ func (j *Job) watched() bool {
 	return j.settings.ALO || !own && !j.settings.Unwatched && !j.plan.ByMoments(hutch.Residual, j.moments)
 }
 
-// leaveOneOut is the estimate, when all probes are done: exact is that for a diagonal, and left the
-// loss of one observation by its leverage.
-func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, err error),
+// leaveOneOut is the estimate, when all probes are done: exact is that for a diagonal, with the losses of which it is
+// the mean unless they are nil, and left the loss of one observation by its leverage.
+func (j *Job) leaveOneOut(exact func(diagonal []float64) (losses []float64, mean, stdErr float64, err error),
 	left func() risk.LeftOut) (risk.LeaveOneOutResult, error) {
 	diagonal := j.diagonal
 	if diagonal == nil && j.run != nil {
@@ -160,10 +160,13 @@ func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, 
 	}
 	if diagonal != nil {
 		diagonal = j.diagonalOf(diagonal)
-		mean, stdErr, err := exact(diagonal)
+		losses, mean, stdErr, err := exact(diagonal)
 		if err == nil {
-			j.leverages = diagonal
-			j.leftOut(diagonal, left())
+			if j.leverages = diagonal; losses == nil {
+				j.leftOut(diagonal, left())
+			} else if !j.settings.NoMuHat {
+				j.keepLeftOut(losses)
+			}
 		}
 		return risk.LeaveOneOutResult{Mean: mean, StdErr: stdErr}, err
 	}

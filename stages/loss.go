@@ -84,7 +84,7 @@ func (j *Job) lossCriteria(ctx context.Context, r *Risk) error {
 	switch known := loss.StructureOf(j.problem.Loss); {
 	case known.Joint != nil:
 		return j.leaveJoint(ctx, r, known.Joint)
-	case known.Parts != nil:
+	case known.Each > 1:
 		return j.leaveUnits(ctx, r, known)
 	}
 	f, err := j.flatness(r.MuHat)

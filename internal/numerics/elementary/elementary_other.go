@@ -1,0 +1,9 @@
+//go:build !amd64
+
+package elementary
+
+const fast = false
+
+func expFMA(dst, x, constants *float64, groups int) {}
+
+func log1pFMA(dst, x, constants *float64, groups int) {}
