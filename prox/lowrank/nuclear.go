@@ -423,7 +423,7 @@ func (p *nuclear) Linearize(dst, v array.Batch, t float64) (prox.Derivative, err
 	j := newNuclearDerivative(dst.Device(), w, r, tau)
 	w.vectors(j, f)
 	w.shrink(dst, j, tau)
-	return prox.NewDerivative("nuclear norm", p.Dim(), j.apply, j.build, j.mem), nil
+	return prox.NewDerivative("nuclear norm", p.Dim(), j.apply, j.build, j.mem, j.swap), nil
 }
 
 // value returns lambda times the sum of b's singular values, NaN if they cannot be computed.

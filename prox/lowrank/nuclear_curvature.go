@@ -60,12 +60,12 @@ type NuclearCurvature struct {
 	m, n, r, q int
 	lambda     float64
 	normal     Normal
-	mem        array.Batch // all of the below
+	mem        array.Batch // all of the below but swap
 	u, v       array.Batch // U F^{1/2} m x r and V F^{1/2} n x r
 	bu, bv     array.Batch // [U A] m x q and [V C] n x q
 	u1, v1     array.Batch // U m x r and V n x r
 	spread     array.Batch // 1/(lambda + h f_l) for every entry of (Q, P)
-	identity   array.Batch // r x r
+	swap       array.Index // which transposes r x r matrices
 	// The coefficients of V* P and its transpose in the N* of a preconditioned vector, and in its
 	// L* - lambda N*.
 	same, turned, plus, minus array.Batch // r x r
@@ -121,16 +121,15 @@ func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Bat
 	}
 	q := r + l
 	k := &NuclearCurvature{m: m, n: n, r: r, q: q, lambda: lambda, normal: normal}
-	sizes := []int{m * r, n * r, m * q, n * q, m * r, n * r, (m + n) * r, r * r, r * r, r * r, r * r, r * r,
-		l * r}
+	sizes := []int{m * r, n * r, m * q, n * q, m * r, n * r, (m + n) * r, r * r, r * r, r * r, r * r, l * r}
 	total := 0
 	for _, s := range sizes {
 		total += s
 	}
 	k.mem = dev.Alloc(1, total)
 	at := 0
-	for i, to := range []*array.Batch{&k.u, &k.v, &k.bu, &k.bv, &k.u1, &k.v1, &k.spread, &k.identity, &k.same,
-		&k.turned, &k.plus, &k.minus, &k.coarse} {
+	for i, to := range []*array.Batch{&k.u, &k.v, &k.bu, &k.bv, &k.u1, &k.v1, &k.spread, &k.same, &k.turned,
+		&k.plus, &k.minus, &k.coarse} {
 		*to = k.mem.Cols(at, at+sizes[i])
 		at += sizes[i]
 	}
@@ -150,8 +149,7 @@ func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Bat
 	}
 	join(k.bu, u, lead.A)
 	join(k.bv, v, lead.C)
-	dev.Fill(k.identity, 0)
-	dev.Fill(k.identity.Reshape(r, r).Diagonal(), 1)
+	k.swap = transposition(dev, r)
 	spreadQ, spreadP := k.parts(k.spread)
 	k.spreading(spreadQ.Reshape(m, r), h.Rows, f)
 	k.spreading(spreadP.Reshape(n, r), h.Columns, f)
@@ -293,7 +291,7 @@ func (k *NuclearCurvature) Precondition(dst, image, z array.Batch) {
 	dev.GemmEach(false, false, -1, k.u1, cu, inU, rr, 1, dq)
 	dev.GemmEach(false, false, -1, k.v1, cv, inV, rr, 1, dp)
 	dev.Mul(dst, dst, k.spread)
-	dev.GemmEach(true, false, 1, inV, rr, k.identity, rr, 0, turned)
+	dev.Gather(turned, inV, k.swap)
 	if q > r {
 		ofA, ofC := y.Cols(r*r, q*r), x.Cols(r*r, q*r)
 		dev.Lin(ofA, 1, ofA, 1, ofC)
@@ -336,9 +334,10 @@ func (k *NuclearCurvature) Matrix() []float64 { return nil }
 func (k *NuclearCurvature) Trace() (trace, frobenius2 float64, ok bool) { return 0, 0, false }
 
 // Bytes counts the factors, the coefficients and W.
-func (k *NuclearCurvature) Bytes() int64 { return k.mem.Bytes() + k.normal.Bytes() }
+func (k *NuclearCurvature) Bytes() int64 { return k.mem.Bytes() + k.swap.Bytes() + k.normal.Bytes() }
 
 func (k *NuclearCurvature) Release() {
 	k.mem.Free()
+	k.swap.Free()
 	k.normal.Release()
 }

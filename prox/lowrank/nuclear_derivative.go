@@ -46,28 +46,28 @@ import (
 //	T = { Q V1* + U1 P* },   Q m x r, P n x r,
 //
 // and J is computed in its coordinates: it maps Q = Z V1 and P = Z* U1 to a new pair. The pair is
-// not unique; P has all of U1 U1* Z, and of Q only the part outside U1 counts. With S = P* [V1 V2]
-// and B = Q* [U1 U2], both r x q where q counts the active vectors and the inactive ones that were
-// kept, the first block of S is M, and
+// not unique; P has all of U1 U1* Z, and of Q only the part outside U1 counts. With S = [V1 V2]* P
+// and B = [U1 U2]* Q, both q x r where q counts the active vectors and the inactive ones that were
+// kept, S1 and B1 the first r rows and S2 and B2 the others, S1 is M*, and
 //
-//	P <- P D + [V1 V2] (alpha ∘ S + beta ∘ B)* + V1 (C ∘ M*)*      D = diag(f_i/sigma_i)
-//	Q <- Q D + [U1 U2] (gamma ∘ S + delta ∘ B)*
+//	P <- P D + V1 (alpha1 ∘ S1 + beta1 ∘ S1*) + V2 (alpha2 ∘ S2 + beta2 ∘ B2)      D = diag(f_i/sigma_i)
+//	Q <- (Q - U1 B1) D + U2 (beta2 ∘ S2 + alpha2 ∘ B2)
 //
-//	          alpha                                   beta    gamma   delta
-//	j <= r    tau sigma_j/(sigma_i(sigma_i+sigma_j))  0       0       -f_i/sigma_i
-//	j > r     k_ij sigma_j/sigma_i                    k_ij    k_ij    k_ij sigma_j/sigma_i
+//	          alpha_ji                                beta_ji
+//	j <= r    tau sigma_j/(sigma_i(sigma_i+sigma_j))  tau/(sigma_i+sigma_j)
+//	j > r     k_ij sigma_j/sigma_i                    k_ij
 //
 // where alpha for j <= r is 1 - C_ij - f_i/sigma_i without the cancellation. If r = m there is
 // nothing outside U1 and h = 0; if r = n, g = 0: then one of the two has all of the result.
 type nuclearDerivative struct {
 	m, n, r, q int
-	mem        array.Batch // all of the below
+	mem        array.Batch // all of the below but swap
 	ut, vt     array.Batch // [U1 U2]* q x m, [V1 V2]* q x n
 	// One side: f_i/sigma_i for every entry of the r x n or r x m matrix that has all of the
 	// result. Two sides: for every entry of P (n x r) and of Q (m x r).
-	left, right               array.Batch
-	alpha, beta, gamma, delta array.Batch // r x q
-	c                         array.Batch // C, r x r; two sides only
+	left, right array.Batch
+	alpha, beta array.Batch // q x r
+	swap        array.Index // which transposes r x r matrices
 
 	trace, frobenius2 float64
 	margin            float64 // of the rank
@@ -101,10 +101,6 @@ func newNuclearDerivative(dev array.Device, w *svd, r int, tau float64) *nuclear
 		atRight = take(r * m)
 	}
 	atAlpha, atBeta := take(r*q), take(r*q)
-	atGamma, atDelta, atC := -1, -1, -1
-	if two {
-		atGamma, atDelta, atC = take(r*q), take(r*q), take(r*r)
-	}
 	j.mem = dev.Alloc(1, size)
 	view := func(at, n int) array.Batch {
 		if at < 0 {
@@ -115,21 +111,20 @@ func newNuclearDerivative(dev array.Device, w *svd, r int, tau float64) *nuclear
 	j.ut, j.vt = view(atU, q*m), view(atV, q*n)
 	j.left, j.right = view(atLeft, r*n), view(atRight, r*m)
 	j.alpha, j.beta = view(atAlpha, r*q), view(atBeta, r*q)
-	j.gamma, j.delta = view(atGamma, r*q), view(atDelta, r*q)
-	j.c = view(atC, r*r)
+	j.swap = transposition(dev, r)
 
 	host := w.stage(2*r*q + r)
 	d, alpha, beta := host[:r], host[r:][:r*q], host[r+r*q:]
 	for i, si := range s[:r] {
 		d[i] = (si - tau) / si
-		alpha, beta := alpha[i*q:][:q], beta[i*q:][:q]
 		for l, sl := range s[:q] {
+			at := l*r + i
 			if l < r {
-				beta[l] = tau / (si + sl)
+				beta[at] = tau / (si + sl)
 			} else {
-				beta[l] = (si - tau) / (si - sl) * (sl / (si + sl))
+				beta[at] = (si - tau) / (si - sl) * (sl / (si + sl))
 			}
-			alpha[l] = beta[l] * (sl / si)
+			alpha[at] = beta[at] * (sl / si)
 		}
 	}
 	dev.Upload(j.mem.Cols(atAlpha, atAlpha+2*r*q), host[r:])
@@ -140,20 +135,21 @@ func newNuclearDerivative(dev array.Device, w *svd, r int, tau float64) *nuclear
 		dev.Upload(shrunk, d)
 		dev.Copy(j.left.Reshape(n, r), shrunk)
 		dev.Copy(j.right.Reshape(m, r), shrunk)
-		alpha, beta := j.alpha.Reshape(r, q), j.beta.Reshape(r, q)
-		gamma, delta := j.gamma.Reshape(r, q), j.delta.Reshape(r, q)
-		dev.Copy(gamma, beta)
-		dev.Copy(delta, alpha)
-		dev.Fill(gamma.Cols(0, r), 0)
-		each(delta.Cols(0, r), d, -1)
-		dev.Copy(j.c.Reshape(r, r), beta.Cols(0, r))
-		dev.Fill(beta.Cols(0, r), 0)
 	case j.onLeft():
 		each(j.left.Reshape(r, n), d, 1)
 	default:
 		each(j.right.Reshape(r, m), d, 1)
 	}
 	return j
+}
+
+// transposition is the index that transposes r x r matrices.
+func transposition(dev array.Device, r int) array.Index {
+	swap := make([]int, r*r)
+	for at := range swap {
+		swap[at] = at%r*r + at/r
+	}
+	return dev.NewIndex(swap)
 }
 
 // each sets all of vector i of dst to sign d_i.
@@ -279,7 +275,14 @@ type nuclearTangent struct {
 }
 
 // apply sets dst = J_T z; they may be the same batch.
-func (t *nuclearTangent) apply(dst, z array.Batch) {
+func (t *nuclearTangent) apply(dst, z array.Batch) { t.both(dst, array.Batch{}, z) }
+
+// Precondition sets dst = J_T z and image = z - dst, without the part of Q within U1, which E maps
+// to 0 and which could otherwise grow unnoticed in conjugate gradients.
+func (t *nuclearTangent) Precondition(dst, image, z array.Batch) { t.both(dst, image, z) }
+
+// both sets dst = J_T z and, unless it is zero, image to the rest of z outside U1.
+func (t *nuclearTangent) both(dst, image, z array.Batch) {
 	j := t.j
 	m, n, r, q := j.m, j.n, j.r, j.q
 	vector.CheckApply("nuclear norm", r*(m+n), dst, z)
@@ -287,49 +290,51 @@ func (t *nuclearTangent) apply(dst, z array.Batch) {
 	if k == 0 {
 		return
 	}
-	qz, pz := z.Cols(0, r*m), z.Cols(r*m, r*(m+n))
-	qd, pd := dst.Cols(0, r*m), dst.Cols(r*m, r*(m+n))
-	cu, cv := array.Shape{Rows: m, Cols: r}, array.Shape{Rows: n, Cols: r}
+	parts := func(c array.Batch) (q, p array.Batch) { return c.Cols(0, r*m), c.Cols(r*m, r*(m+n)) }
+	cu, cv, rr := array.Shape{Rows: m, Cols: r}, array.Shape{Rows: n, Cols: r}, array.Shape{Rows: r, Cols: r}
 	qu, qv := array.Shape{Rows: q, Cols: m}, array.Shape{Rows: q, Cols: n}
-	rv, rr, rq := array.Shape{Rows: r, Cols: n}, array.Shape{Rows: r, Cols: r}, array.Shape{Rows: r, Cols: q}
-	v1t := j.vt.Cols(0, r*n)
+	qr := array.Shape{Rows: q, Cols: r}
 
-	s, b := dev.Alloc(k, r*q), dev.Alloc(k, r*q)
-	w, tmp := dev.Alloc(k, r*q), dev.Alloc(k, r*q)
-	mt := dev.Alloc(k, r*r)
-	dev.GemmEach(true, true, 1, pz, cv, j.vt, qv, 0, s)
-	dev.GemmEach(true, true, 1, qz, cu, j.ut, qu, 0, b)
-	dev.GemmEach(false, false, 1, v1t, rv, pz, cv, 0, mt) // M*
+	outside := dst // z without the part of Q within U1
+	if !image.IsZero() {
+		outside = image
+	}
+	dev.Lin(outside, 1, z, 0, array.Batch{})
+	qd, pd := parts(dst)
+	qo, po := parts(outside)
 
-	combine(w, tmp, j.alpha, s, j.beta, b)
-	dev.Mul(mt, j.c, mt)
-	dev.Mul(pd, j.left, pz)
-	dev.GemmEach(true, true, 1, j.vt, qv, w, rq, 1, pd)
-	dev.GemmEach(true, true, 1, v1t, rv, mt, rr, 1, pd)
+	s, b, w, tmp := dev.Alloc(k, q*r), dev.Alloc(k, q*r), dev.Alloc(k, q*r), dev.Alloc(k, q*r)
+	defer array.Free(s, b, w, tmp)
+	one := func(c array.Batch) array.Batch { return c.Cols(0, r*r) }
+	two := func(c array.Batch) array.Batch { return c.Cols(r*r, q*r) }
+	dev.GemmEach(false, false, 1, j.vt, qv, po, cv, 0, s)
+	dev.GemmEach(false, false, 1, j.ut, qu, qo, cu, 0, b)
+	dev.GemmEach(true, false, -1, j.ut.Cols(0, r*m), array.Shape{Rows: r, Cols: m}, one(b), rr, 1, qo)
 
-	combine(w, tmp, j.gamma, s, j.delta, b)
-	dev.Mul(qd, j.right, qz)
-	dev.GemmEach(true, true, 1, j.ut, qu, w, rq, 1, qd)
-	array.Free(s, b, w, tmp, mt)
+	j.within(one(w), one(tmp), one(s))
+	if q > r {
+		combine(two(w), two(tmp), two(j.alpha), two(s), two(j.beta), two(b))
+	}
+	dev.Mul(pd, j.left, po)
+	dev.GemmEach(true, false, 1, j.vt, qv, w, qr, 1, pd)
+	dev.Mul(qd, j.right, qo)
+	if q > r {
+		combine(two(w), two(tmp), two(j.beta), two(s), two(j.alpha), two(b))
+		dev.GemmEach(true, false, 1, j.ut.Cols(r*m, q*m), array.Shape{Rows: q - r, Cols: m}, two(w),
+			array.Shape{Rows: q - r, Cols: r}, 1, qd)
+	}
+	if !image.IsZero() {
+		vector.Rest(image, image, dst)
+	}
 }
 
-// Precondition sets dst = J_T z and image = z - dst, without the part of Q within U1, which E maps
-// to 0 and which could otherwise grow unnoticed in conjugate gradients.
-func (t *nuclearTangent) Precondition(dst, image, z array.Batch) {
-	j := t.j
-	m, r := j.m, j.r
-	dev, k := z.Device(), z.K()
-	t.apply(dst, z)
-	if k == 0 {
-		return
-	}
-	ru, cu, rr := array.Shape{Rows: r, Cols: m}, array.Shape{Rows: m, Cols: r}, array.Shape{Rows: r, Cols: r}
-	u1t := j.ut.Cols(0, r*m)
-	inner := dev.Alloc(k, r*r)
-	defer inner.Free()
-	dev.GemmEach(false, false, 1, u1t, ru, z.Cols(0, r*m), cu, 0, inner)
-	vector.Rest(image, z, dst)
-	dev.GemmEach(true, false, -1, u1t, ru, inner, rr, 1, image.Cols(0, r*m))
+// within sets w = alpha1 ∘ s + beta1 ∘ s*, for r x r matrices s, with scratch tmp.
+func (j *nuclearDerivative) within(w, tmp, s array.Batch) {
+	dev, n := w.Device(), j.r*j.r
+	dev.Gather(tmp, s, j.swap)
+	dev.Mul(tmp, j.beta.Cols(0, n), tmp)
+	dev.Mul(w, j.alpha.Cols(0, n), s)
+	dev.Lin(w, 1, w, 1, tmp)
 }
 
 // combine sets dst = a ∘ x + c ∘ y, with scratch tmp.
@@ -349,21 +354,18 @@ func (j *nuclearDerivative) applyOneSide(dst, z array.Batch, x array.Shape, d, n
 	rr := array.Shape{Rows: r, Cols: r}
 
 	t := dev.Alloc(k, r*nFar)
-	s, b := dev.Alloc(k, r*r), dev.Alloc(k, r*r)
+	s, w, tmp := dev.Alloc(k, r*r), dev.Alloc(k, r*r), dev.Alloc(k, r*r)
 
 	dev.GemmEach(false, trans, 1, near, sn, z, x, 0, t)
-	dev.GemmEach(false, true, 1, t, sf, far, sf, 0, s)
-	dev.GemmEach(false, true, 1, far, sf, t, sf, 0, b)
-	dev.Mul(s, j.alpha, s)
-	dev.Mul(b, j.beta, b)
-	dev.Lin(s, 1, s, 1, b)
+	dev.GemmEach(false, true, 1, far, sf, t, sf, 0, s)
+	j.within(w, tmp, s)
 	dev.Mul(t, d, t)
-	dev.GemmEach(false, false, 1, s, rr, far, sf, 1, t)
+	dev.GemmEach(true, false, 1, w, rr, far, sf, 1, t)
 	if trans {
 		dev.GemmEach(true, false, 1, t, sf, near, sn, 0, dst)
 	} else {
 		dev.GemmEach(true, false, 1, near, sn, t, sf, 0, dst)
 	}
 
-	array.Free(t, s, b)
+	array.Free(t, s, w, tmp)
 }

@@ -457,13 +457,18 @@ func TestNuclearDerivativeDropsWhatDoesNotMatter(t *testing.T) {
 			defer j.Release()
 			return j.Bytes()
 		}
+		index := func(n int) int64 {
+			idx := dev.NewIndex(make([]int, n))
+			defer idx.Free()
+			return idx.Bytes()
+		}
 		for _, c := range []struct {
 			x    matrix
 			want int64
 		}{
-			{diagonalMatrix(8, 6, 4, 2, 0, 0, 0, 0), 8 * (2*(2*8+2*6) + 4*2*2 + 2*2)},
-			{diagonalMatrix(8, 6, 4, 2, 0.5, 0, 0, 0), 8 * (3*8 + 3*6 + 2*8 + 2*6 + 4*2*3 + 2*2)},
-			{diagonalMatrix(8, 6, 6, 5, 4, 3, 2, 2), 8 * (6*8 + 6*6 + 6*8 + 2*6*6)},
+			{diagonalMatrix(8, 6, 4, 2, 0, 0, 0, 0), 8*(2*(2*8+2*6)+2*2*2) + index(2*2)},
+			{diagonalMatrix(8, 6, 4, 2, 0.5, 0, 0, 0), 8*(3*8+3*6+2*8+2*6+2*2*3) + index(2*2)},
+			{diagonalMatrix(8, 6, 6, 5, 4, 3, 2, 2), 8*(6*8+6*6+6*8+2*6*6) + index(6*6)},
 			{diagonalMatrix(8, 6, 0, 0, 0, 0, 0, 0), 0},
 		} {
 			if got := bytes(c.x); got != c.want {
