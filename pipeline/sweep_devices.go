@@ -91,7 +91,7 @@ func (s *sweep) onDevice(ctx context.Context, compute func(on *instance) error) 
 
 // chain computes the points of a chain from point begin on, on the worker's device, and what that has
 // lost on another.
-func (s *sweep) chain(ctx context.Context, worker int, c chain, begin int, out chan<- SweepPoint) error {
+func (s *sweep) chain(ctx context.Context, worker int, c chain, begin int, send func(SweepPoint) error) error {
 	for {
 		on := s.instances[worker%len(s.instances)]
 		if left := s.healthy(); len(left) > 0 && !slices.Contains(left, on) {
@@ -102,7 +102,7 @@ func (s *sweep) chain(ctx context.Context, worker int, c chain, begin int, out c
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		next, err := on.follow(ctx, c, begin, out)
+		next, err := on.follow(ctx, c, begin, send)
 		<-on.slots
 		if !on.faulty(ctx, err) || len(s.healthy()) == 0 {
 			return err

@@ -87,22 +87,43 @@ func (s *sweep) runPart(ctx context.Context) error {
 
 func (s *sweep) begin() int { return min(s.part.first+len(s.o.Known), s.part.end) }
 
-func (s *sweep) sweepGrid(outer context.Context) error {
+func (s *sweep) sweepGrid(ctx context.Context) error {
+	begin := s.begin()
+	var parts []chain
+	for _, c := range s.chains() {
+		if c.end > begin && c.first < s.part.end {
+			parts = append(parts, c)
+		}
+	}
+	if len(parts) > 1 {
+		return s.chainsAtOnce(ctx, parts, begin)
+	}
+	for _, c := range parts {
+		err := s.chain(ctx, 0, c, max(c.first, begin), func(p SweepPoint) error {
+			if !s.hand(p) {
+				return errStopped
+			}
+			return ctx.Err()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chainsAtOnce computes the points of several chains, from point begin on.
+func (s *sweep) chainsAtOnce(outer context.Context, parts []chain, begin int) error {
 	ctx, cancel := context.WithCancel(outer)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
-	begin := s.begin()
 	// A chain may run ahead of the oldest unfinished one, but not far.
 	workers := s.o.Parallel * len(s.instances)
 	ahead := make(chan struct{}, 2*workers)
 	in := make(chan chain)
 	ends := map[int]bool{}
-	var parts []chain
-	for _, c := range s.chains() {
-		if c.end > begin && c.first < s.part.end {
-			parts = append(parts, c)
-			ends[min(c.end, s.part.end)-1] = true
-		}
+	for _, c := range parts {
+		ends[min(c.end, s.part.end)-1] = true
 	}
 	g.Go(func() error {
 		defer close(in)
@@ -125,7 +146,14 @@ func (s *sweep) sweepGrid(outer context.Context) error {
 		out chan<- SweepPoint) error {
 		worker := int(number.Add(1)) - 1
 		return stages.Each(ctx, in, func(c chain) error {
-			return s.chain(ctx, worker, c, max(c.first, begin), out)
+			return s.chain(ctx, worker, c, max(c.first, begin), func(p SweepPoint) error {
+				select {
+				case out <- p:
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})
 		})
 	})
 	early := map[int]SweepPoint{}
@@ -154,7 +182,7 @@ func (s *sweep) sweepGrid(outer context.Context) error {
 	return g.Wait()
 }
 
-func (s *instance) follow(ctx context.Context, c chain, begin int, out chan<- SweepPoint) (next int, err error) {
+func (s *instance) follow(ctx context.Context, c chain, begin int, send func(SweepPoint) error) (next int, err error) {
 	var path vjp.Path
 	defer path.Release()
 	from, err := s.before(ctx, c, begin, &path)
@@ -172,10 +200,8 @@ func (s *instance) follow(ctx context.Context, c chain, begin int, out chan<- Sw
 			from.held = heldBy(point)
 		}
 		s.offer(i, s.valueOf(point), point)
-		select {
-		case out <- s.shown(*point):
-		case <-ctx.Done():
-			return i, ctx.Err()
+		if err := send(s.shown(*point)); err != nil {
+			return i, err
 		}
 	}
 	return c.end, nil

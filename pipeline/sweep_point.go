@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"runtime/debug"
 	"slices"
@@ -229,26 +230,30 @@ func (s *instance) estimate(ctx context.Context, i int, stage SweepStage, weight
 		s.observe(ctx, i, stage, weights, Event{Ended: true, Err: err})
 		return nil, err
 	}
-	result.Index = i
-	if s.validated != nil && i < len(s.validated.sums) {
-		s.validated.put(s.sweep, &result, i)
-	}
-	seen := result
-	s.observe(ctx, i, stage, weights, Event{Ended: true, Risk: &seen})
 	point := &SweepPoint{Risk: result, Stage: stage, Weights: weights, Loss: math.NaN()}
+	point.Index = i
+	if s.validated != nil && i < len(s.validated.sums) {
+		s.validated.put(s.sweep, &point.Risk, i)
+	}
+	if s.o.Observe != nil {
+		seen := point.Risk
+		s.observe(ctx, i, stage, weights, Event{Ended: true, Risk: &seen})
+	}
 	point.Overfits = s.wide &&
-		s.o.Criterion.Rule().Overfits(result.Trace.Trace, float64(len(s.y)), result.LossTerms == nil)
+		s.o.Criterion.Rule().Overfits(point.Trace.Trace, float64(len(s.y)), point.LossTerms == nil)
 	if s.o.Mu != nil {
 		point.Loss = 0
 		for j, m := range s.o.Mu {
-			e := result.MuHat[j] - m
+			e := point.MuHat[j] - m
 			point.Loss += e * e
 		}
 	}
-	s.o.Logger.InfoContext(ctx, "point done", "point", i, "stage", stage, "weights", weights, string(s.o.Criterion),
-		result.Value(s.o.Criterion), "iterations", result.Iterations,
-		"converged", result.Converged, "solve", result.Solve, "divergence", result.Divergence, "cache_bytes",
-		result.CacheBytes)
+	if s.o.Logger.Enabled(ctx, slog.LevelInfo) {
+		s.o.Logger.InfoContext(ctx, "point done", "point", i, "stage", stage, "weights", weights,
+			string(s.o.Criterion), point.Value(s.o.Criterion), "iterations", point.Iterations,
+			"converged", point.Converged, "solve", point.Solve, "divergence", point.Divergence, "cache_bytes",
+			point.CacheBytes)
+	}
 	return point, nil
 }
 

@@ -41,8 +41,9 @@ func (t *Tally) Doubts() (all Notes) {
 func (r *Swept) Doubts() (all Notes) {
 	s, program := r.Summary, r.Header.Exec != ""
 	floored, tooLarge, doubted, missing, most, unsure, withoutValue := 0, 0, 0, 0, 0, 0, 0
-	best := r.Lines[s.Minimizer.Index]
-	for _, l := range r.Lines {
+	best := &r.Lines[s.Minimizer.Index]
+	for i := range r.Lines {
+		l := &r.Lines[i]
 		if l.Terms().Floored() {
 			floored++
 		}
@@ -142,7 +143,8 @@ func (r *Swept) beyond(a int, end string) string {
 	criterion := r.Options.Criterion
 	least, _ := r.Lines[r.Summary.Minimizer.Index].Value(criterion)
 	points, same := 0, true
-	for _, l := range r.Lines {
+	for i := range r.Lines {
+		l := &r.Lines[i]
 		if v, _ := l.Value(criterion); sign*(l.Swept(r.Axes)[a]-last) > 0 {
 			points, same = points+1, same && v == least
 		}
@@ -158,9 +160,10 @@ func (r *Swept) beyond(a int, end string) string {
 }
 
 func (r *Swept) passedOver(all *Notes) {
-	best, c, passed, overfit := r.Lines[r.Summary.Minimizer.Index], r.Options.Criterion, 0, 0
+	best, c, passed, overfit := &r.Lines[r.Summary.Minimizer.Index], r.Options.Criterion, 0, 0
 	least, _ := best.Value(c)
-	for _, l := range r.Lines {
+	for i := range r.Lines {
+		l := &r.Lines[i]
 		if v, _ := l.Value(c); !(v < least) {
 			continue
 		}

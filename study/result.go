@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"runtime/debug"
+	"sync"
 
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -78,8 +79,8 @@ type Result struct {
 	Untrusted bool               `json:"untrusted,omitempty"`
 	Device    string             `json:"device"`
 	Version   string             `json:"version"`
-	// Texts say beside each criterion what its value is, or why there is none.
-	Texts map[risk.Criterion]string `json:"-"`
+	// Text says beside a criterion what its value is, or why there is none.
+	Text func(risk.Rule) string `json:"-"`
 }
 
 type SolverResult struct {
@@ -130,12 +131,12 @@ func (r *Result) Fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 		bar = math.Hypot(bar, risk.Terms().StdErrOfTrace(math.Hypot(r.Correlated.ByRho, r.Correlated.TraceErr)))
 	}
 	r.SURE, r.SUREStdErr, r.SUREPerCoordinate = Defined(risk.SURE), Defined(bar), Defined(risk.SURE/float64(r.D))
-	r.CriteriaResult, r.Texts = criteriaOf(risk), textsOf(risk)
+	r.CriteriaResult, r.Text = criteriaOf(risk), textOf(risk.Fitted())
 	r.Residual, r.LossResult = Defined(risk.Residual), lossOf(risk)
 	r.Divergence, r.DivergenceStdErr = risk.Trace.Trace, risk.Trace.Error()
 	r.DivergenceLow, r.DivergenceHigh = nil, nil
 	if risk.DivergenceLow < risk.DivergenceHigh {
-		r.DivergenceLow, r.DivergenceHigh = &risk.DivergenceLow, &risk.DivergenceHigh
+		r.DivergenceLow, r.DivergenceHigh = Defined(risk.DivergenceLow), Defined(risk.DivergenceHigh)
 	}
 	r.RankMargin, r.SpaceMargin = risk.RankMargin, risk.SpaceMargin
 	r.JacobianFro2 = risk.Trace.Frobenius2
@@ -200,7 +201,9 @@ func WriteLine(w io.Writer, v any) error {
 }
 
 // Version is the module's version where the build recorded one.
-func Version() string {
+func Version() string { return version() }
+
+var version = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
@@ -221,4 +224,4 @@ func Version() string {
 		return "devel"
 	}
 	return fmt.Sprintf("devel-%s%s", revision, modified)
-}
+})

@@ -73,27 +73,30 @@ func criteriaOf(r pipeline.Risk) CriteriaResult {
 			continue
 		}
 		value, stdErr := rule.Value(r.Fitted())
-		for key, v := range map[string]float64{name: value, name + "_stderr": stdErr} {
-			if Defined(v) == nil {
-				continue
-			}
-			if c.Criteria == nil {
-				c.Criteria = map[string]float64{}
-			}
-			c.Criteria[key] = v
-		}
+		c.add(name, "", value)
+		c.add(name, "_stderr", stdErr)
 	}
 	return c
 }
 
-func textsOf(r pipeline.Risk) map[risk.Criterion]string {
-	texts := map[risk.Criterion]string{}
-	for rule := range risk.Rules() {
-		if rule.Text != nil {
-			texts[rule.Name] = rule.Text(r.Fitted())
-		}
+// add adds a number that is defined, by its key in two parts.
+func (c *CriteriaResult) add(name, suffix string, v float64) {
+	if Defined(v) == nil {
+		return
 	}
-	return texts
+	if c.Criteria == nil {
+		c.Criteria = map[string]float64{}
+	}
+	c.Criteria[name+suffix] = v
+}
+
+func textOf(f risk.Fitted) func(risk.Rule) string {
+	return func(rule risk.Rule) string {
+		if rule.Text == nil {
+			return ""
+		}
+		return rule.Text(f)
+	}
 }
 
 var own = map[string]func(r *Result) *float64{

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
 	"slices"
 	"time"
 
@@ -219,7 +218,7 @@ func (r *Swept) begin() error {
 	return nil
 }
 
-func (r *Swept) line(point pipeline.SweepPoint) SweepLine {
+func (r *Swept) line(point *pipeline.SweepPoint) SweepLine {
 	line := SweepLine{Index: point.Index, Stage: point.Stage, Result: r.Template, Digest: point.Digest,
 		Overfits: point.Overfits}
 	for a, axis := range r.Axes {
@@ -227,21 +226,22 @@ func (r *Swept) line(point pipeline.SweepPoint) SweepLine {
 	}
 	line.Warnings = slices.Clone(line.Warnings)
 	line.Fill(r.Estimator.Problem, point.Risk, nil)
-	if !math.IsNaN(point.Loss) {
-		line.Loss = &point.Loss
-	}
+	line.Loss = Defined(point.Loss)
 	return line
 }
 
 func (r *Swept) add(log *Log, point pipeline.SweepPoint) error {
-	line := r.line(point)
+	if n := len(r.Lines); n == cap(r.Lines) {
+		r.Lines = slices.Grow(r.Lines, max(n/2, r.Total()-n, 8))
+	}
+	r.Lines = append(r.Lines, r.line(&point))
+	line := &r.Lines[len(r.Lines)-1]
 	line.Look = r.looks.take(r.Sweep, point.Index)
-	r.Lines = append(r.Lines, line)
 	r.keep(point)
 	if err := log.Write(line); err != nil || r.Point == nil {
 		return err
 	}
-	return r.Point(line)
+	return r.Point(*line)
 }
 
 // finish sums up the points. best is the minimizer.
@@ -263,7 +263,8 @@ func (r *Swept) finish(log *Log, best, chosen pipeline.SweepPoint, took time.Dur
 			s.Edges[r.Axes[a].Name] = "upper"
 		}
 	}
-	for i, line := range r.Lines {
+	for i := range r.Lines {
+		line := &r.Lines[i]
 		if !line.Trusted() {
 			s.NotConverged++
 		}
@@ -293,7 +294,8 @@ func (r *Swept) finish(log *Log, best, chosen pipeline.SweepPoint, took time.Dur
 // do without.
 func (r *Swept) answer(p pipeline.SweepPoint) SweepMinimum {
 	p.Stage = r.Lines[p.Index].Stage
-	return r.line(p).Minimum()
+	line := r.line(&p)
+	return line.Minimum()
 }
 
 // ranges are the weights of some points of a sweep of one weight, as ranges that hold no other points.

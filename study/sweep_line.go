@@ -89,13 +89,13 @@ func (m SweepMinimum) Value(c risk.Criterion) (value, stdErr float64) {
 	return r.Value(c)
 }
 
-func (l SweepLine) Trusted() bool { return !l.Untrusted }
+func (l *SweepLine) Trusted() bool { return !l.Untrusted }
 
 // Plain says that the point competes by the value of the criterion alone.
-func (l SweepLine) Plain(c risk.Criterion) bool { return l.Trusted() && !l.Overfits && !l.Unsure(c) }
+func (l *SweepLine) Plain(c risk.Criterion) bool { return l.Trusted() && !l.Overfits && !l.Unsure(c) }
 
 // Unsure says that the criterion competes by the sum of its value and its error there ([risk.Rule.Unsure]).
-func (l SweepLine) Unsure(c risk.Criterion) bool {
+func (l *SweepLine) Unsure(c risk.Criterion) bool {
 	value, stdErr := l.Value(c)
 	var loss *pipeline.LossTerms
 	if l.LossValue != nil {
@@ -107,9 +107,9 @@ func (l SweepLine) Unsure(c risk.Criterion) bool {
 	return c.Rule().Unsure(value, stdErr, valueOr(l.LeveragesNearOne), loss.FromZero())
 }
 
-func (r Result) Doubted() bool { return r.Verification != nil && !r.Verification.Passed() }
+func (r *Result) Doubted() bool { return r.Verification != nil && !r.Verification.Passed() }
 
-func (l SweepLine) Minimum() SweepMinimum {
+func (l *SweepLine) Minimum() SweepMinimum {
 	return SweepMinimum{
 		Index: l.Index, Stage: l.Stage, WeightsResult: l.WeightsResult,
 		SURE: l.SURE, SUREStdErr: l.SUREStdErr, CriteriaResult: l.CriteriaResult, Divergence: l.Divergence,
@@ -117,7 +117,7 @@ func (l SweepLine) Minimum() SweepMinimum {
 	}
 }
 
-func (l Result) Terms() risk.Terms {
+func (l *Result) Terms() risk.Terms {
 	return risk.Terms{D: l.D, Sigma2: l.Sigma2, Residual: valueOr(l.Residual), Divergence: l.Divergence,
 		Correlated: l.Correlated, Frobenius2: l.JacobianFro2}
 }

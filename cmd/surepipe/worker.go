@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -37,7 +38,7 @@ func newWorker() *cobra.Command {
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if schema {
-				options, _ := workerRequest()
+				options, _ := workerRequest(worker.Every)
 				text, err := worker.Schema(options)
 				if err == nil {
 					_, err = cmd.OutOrStdout().Write(text)
@@ -60,11 +61,13 @@ func newWorker() *cobra.Command {
 	return cmd
 }
 
-// workerRequest makes a request, with the options of surepipe run by their names.
-func workerRequest() (*pflag.FlagSet, *request.Request) {
+// workerRequest makes a request, with those options of surepipe run whose names are wanted.
+func workerRequest(wanted func(name string) bool) (*pflag.FlagSet, *request.Request) {
 	e := estimation{Request: request.New(), cmd: &cobra.Command{Use: "worker"}}
 	set := pflag.NewFlagSet("options", pflag.ContinueOnError)
-	cli.Define(set, append(e.rows(), e.foldFlags()...)...)
+	cli.Define(set, slices.DeleteFunc(append(e.rows(), e.foldFlags()...), func(f cli.Flag) bool {
+		return !wanted(f.Name)
+	})...)
 	e.Given = set.Changed
 	return set, e.Request
 }

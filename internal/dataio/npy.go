@@ -50,7 +50,7 @@ type Reader struct {
 
 func newReader(name string, rc io.ReadCloser, room int64) (*Reader, error) {
 	corrupt := func(err error) error { return corruptError(name, err) }
-	buffered := bufio.NewReaderSize(rc, 64<<10)
+	buffered := bufio.NewReader(rc) // values are read by parts that pass it by
 	h, err := readHeader(buffered)
 	if err != nil {
 		return nil, corrupt(err)

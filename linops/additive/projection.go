@@ -3,6 +3,7 @@ package additive
 import (
 	"math"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
@@ -42,15 +43,21 @@ func Constant(d int) Projection { return constant(d) }
 
 type constant int
 
+// vectors are of the host, kept for reuse.
+var vectors = sync.Pool{New: func() any { return new([]float64) }}
+
 func (constant) Rank() int { return 1 }
 
 func (c constant) Remove(z array.Batch) {
-	host, d := z.ToHost(), int(c)
+	dev, kept := z.Device(), vectors.Get().(*[]float64)
+	defer vectors.Put(kept)
+	*kept = slices.Grow((*kept)[:0], int(c))[:c]
 	for i := range z.K() {
-		row := host[i*d : (i+1)*d]
-		floats.AddConst(-stat.Mean(row, nil), row)
+		row := z.Rows(i, i+1)
+		dev.Download(*kept, row)
+		floats.AddConst(-stat.Mean(*kept, nil), *kept)
+		dev.Upload(row, *kept)
 	}
-	z.Device().Upload(z, host)
 }
 
 func (c constant) Diagonal() []float64 { return slices.Repeat([]float64{1 / float64(c)}, int(c)) }

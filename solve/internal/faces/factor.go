@@ -27,7 +27,7 @@ func (f *factor) grow(n int) {
 	if n <= f.stride {
 		return
 	}
-	stride := max(n, f.stride+f.stride/4, block)
+	stride := max(n, f.stride+max(f.stride/4, min(f.stride, block)))
 	r := make([]float64, stride*stride)
 	for i := range f.n {
 		copy(r[i*stride+i:i*stride+f.n], f.r[i*f.stride+i:i*f.stride+f.n])

@@ -163,7 +163,10 @@ func center(r *study.CenterResult, w io.Writer) {
 func criteria(r *study.Result, w io.Writer) {
 	for rule := range risk.Rules() {
 		value, stdErr := r.Value(rule.Name)
-		text := r.Texts[rule.Name]
+		text := ""
+		if r.Text != nil {
+			text = r.Text(rule)
+		}
 		// The coupled bootstrap has no GCV, and other losses have few criteria.
 		optional := r.LossName != "" || r.Alpha > 0 || r.Correlated != nil || rule.Sigma2 || rule.Diagonal ||
 			rule.Blocks || rule.Refits

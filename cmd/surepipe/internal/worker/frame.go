@@ -72,6 +72,9 @@ func (f *frames) Recv() ([]byte, error) {
 		if _, err = io.ReadFull(f.in, message); err != nil {
 			return nil, err
 		}
+		if named(message) {
+			return message, nil
+		}
 		switch batch, nameless := bytes.HasPrefix(bytes.TrimSpace(message), []byte("[")), nameless(message); {
 		case batch && n > maxBatch:
 			err = f.refuse(jrpc2.Errorf(jrpc2.InvalidRequest, "a batch has %d bytes, expected at most %d", n, maxBatch))
@@ -84,6 +87,38 @@ func (f *frames) Recv() ([]byte, error) {
 			return nil, err
 		}
 	}
+}
+
+// named reports whether a message is an object with one key id, a number or a text. It may be no JSON all the same.
+func named(message []byte) bool {
+	depth, key, count := 0, []byte(`"id"`), 0
+	for i := 0; i < len(message); i++ {
+		switch message[i] {
+		case '{', '[':
+			if depth++; depth == 1 && message[i] != '{' {
+				return false
+			}
+		case '}', ']':
+			depth--
+		case '"':
+			from := i
+			for i++; i < len(message) && message[i] != '"'; i++ {
+				if message[i] == '\\' {
+					i++
+				}
+			}
+			if depth != 1 || i >= len(message) || !bytes.Equal(message[from:i+1], key) {
+				continue
+			}
+			value, is := bytes.CutPrefix(bytes.TrimLeft(message[i+1:], " \t\r\n"), []byte(":"))
+			if value = bytes.TrimLeft(value, " \t\r\n"); is {
+				if count++; len(value) == 0 || !bytes.ContainsAny(value[:1], `-0123456789"`) {
+					return false
+				}
+			}
+		}
+	}
+	return count == 1 && depth == 0
 }
 
 // nameless is the answer to a message without an id that is no notification. The server would answer it too, but not

@@ -32,7 +32,7 @@ func answers(t testing.TB, input string, least int) (all []jrpc2.Error) {
 		in = strings.NewReader(input)
 	}
 	err := Serve(context.Background(), Options{In: in, Out: out, Directory: t.TempDir(),
-		Request: func() (*pflag.FlagSet, *request.Request) {
+		Request: func(func(string) bool) (*pflag.FlagSet, *request.Request) {
 			return pflag.NewFlagSet("", pflag.ContinueOnError), request.New()
 		}})
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -179,4 +179,25 @@ func FuzzFrames(f *testing.F) {
 			t.Errorf("%d bytes of input took %d bytes of memory", len(input), took)
 		}
 	})
+}
+
+// A message with one id of its own is a request, whatever ids its parameters have.
+func TestNamed(t *testing.T) {
+	for message, want := range map[string]bool{
+		`{"jsonrpc":"2.0","id":1,"method":"x","params":{"id":{}}}`: true,
+		` { "a\"id" : "id", "id" : "q" } `:                         true,
+		`{"id":"a\\"}`:                                             true,
+		`{"id":null}`:                                              false,
+		`{"params":{"id":3}}`:                                      false,
+		`[{"id":1}]`:                                               false,
+		`{"id":1,"id":2}`:                                          false,
+		`{"x":"id","y":1}`:                                         false,
+		`{"id":1`:                                                  false,
+		`{"id":"a\"}`:                                              false,
+		``:                                                         false,
+	} {
+		if named([]byte(message)) != want {
+			t.Errorf("%s is named: %v, want %v", message, !want, want)
+		}
+	}
 }

@@ -89,8 +89,15 @@ type Called struct {
 const held = "arrays"
 
 func (w *worker) request(q Question) (*request.Request, error) {
-	set, r := w.Request()
-	if err := setAll(set, q.Options); err != nil {
+	given, err := settings(q.Options)
+	if err != nil {
+		return nil, err
+	}
+	set, r := w.Request(func(name string) bool {
+		_, is := given[name]
+		return is
+	})
+	if err := w.setAll(set, given); err != nil {
 		return nil, err
 	}
 	if err := q.Arrays.of(r, q.Spec != ""); err != nil {
@@ -177,22 +184,28 @@ func (w *worker) callback(name string) func(context.Context, map[string]float64,
 	}
 }
 
-// setAll sets options from an object: texts, numbers, booleans, and lists of texts.
-func setAll(set *pflag.FlagSet, text json.RawMessage) error {
+// settings are the values of an object of options by their names.
+func settings(text json.RawMessage) (given map[string]json.RawMessage, err error) {
 	if len(text) > mostSettings {
-		return study.Errorf("--options has %d bytes, expected at most %d", len(text), mostSettings)
+		return nil, study.Errorf("--options has %d bytes, expected at most %d", len(text), mostSettings)
 	}
-	var given map[string]json.RawMessage
 	if len(text) > 0 {
-		if err := decode(text, &given); err != nil {
-			return err
-		}
+		err = decode(text, &given)
 	}
+	return given, err
+}
+
+// Every says of each name that it is wanted.
+func Every(string) bool { return true }
+
+// setAll sets options: texts, numbers, booleans, and lists of texts.
+func (w *worker) setAll(set *pflag.FlagSet, given map[string]json.RawMessage) error {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		flag := set.Lookup(name)
 		if flag == nil {
+			all, _ := w.Request(Every)
 			var names []string
-			set.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+			all.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 			return study.Errorf("options has the key %.40q%s, expected one of %s", name, ndarray.Meant(name, names),
 				strings.Join(names, ", "))
 		}

@@ -41,8 +41,8 @@ type Options struct {
 	Out io.Writer
 	// Directory is where a directory for arrays is made, which ends with the worker; "" stands for the temporary one.
 	Directory string
-	// Request makes a request, and the options that bind to it by their names.
-	Request func() (*pflag.FlagSet, *request.Request)
+	// Request makes a request, and those options that bind to it whose names are wanted.
+	Request func(wanted func(name string) bool) (*pflag.FlagSet, *request.Request)
 }
 
 // worker is the state that requests share.
