@@ -41,7 +41,6 @@ func (t *Tally) Doubts() (all Notes) {
 func (r *Swept) Doubts() (all Notes) {
 	s, program := r.Summary, r.Header.Exec != ""
 	floored, tooLarge, doubted, missing, most, unsure, withoutValue := 0, 0, 0, 0, 0, 0, 0
-	best := &r.Lines[s.Minimizer.Index]
 	for i := range r.Lines {
 		l := &r.Lines[i]
 		if l.Terms().Floored() {
@@ -75,7 +74,7 @@ func (r *Swept) Doubts() (all Notes) {
 				r.beyond(a, end))
 		}
 	}
-	for _, w := range best.Warnings {
+	for _, w := range r.Lines[s.Minimizer.Index].Warnings {
 		if w.Is(warning.GCVLeverages) && r.Options.Criterion.Rule().Holds != nil {
 			all.Add(warning.Find(w.Code), "at the minimizer %s", w.Text)
 		}
