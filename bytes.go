@@ -14,10 +14,9 @@ import (
 // MemoryError says that an estimate needs more memory than [Compute].Memory.
 type MemoryError = array.MemoryError
 
-// EstimateBytes is about how much memory an estimate takes at most, with its data, by the sizes of these, of which only
-// headers are read: one to four times the measured peak (TestEstimateBytesBoundsTheMemory), of specifications up to
-// twelve times, and more where few columns or a low rank are left at a small weight. A service admits by it; with
-// [Compute].Memory a call that needs more ends with a [MemoryError].
+// EstimateBytes is about how much memory an estimate takes at most, with its data, by the sizes of these, of
+// which only headers are read: one to four times the peak, of specifications up to twelve times. A service
+// admits by it; with [Compute].Memory a call that needs more ends with a [MemoryError].
 func EstimateBytes(ctx context.Context, d Data, o Options) (int64, error) {
 	return call(ctx, func() (int64, error) {
 		r, err := o.request()
@@ -132,7 +131,6 @@ func (o *Options) few() float64 {
 	return 1
 }
 
-// bytes is the estimate for data of these sizes.
 func (o *Options) bytes(s load.Sizes, spec *problems.Spec) int64 {
 	of := sides{m: s.Rows, n: s.Columns, s: min(s.Rows, s.Columns), d: s.Signal}
 	if o.Problem == Completion && s.Entries > 0 {
@@ -150,7 +148,6 @@ func (o *Options) bytes(s load.Sizes, spec *problems.Spec) int64 {
 	return int64(math.Min(8*(s.Numbers+s.Read+work), math.MaxInt64/2))
 }
 
-// admit refuses data that need more than the limit.
 func (o *Options) admit(ctx context.Context, d Data) error {
 	if o.Memory == 0 {
 		return nil

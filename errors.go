@@ -74,7 +74,6 @@ func (g *gate) close() {
 	g.closed = true
 }
 
-// passing is f until the gate is closed, nil for nil.
 func passing[T any](g *gate, f func(T) error) func(T) error {
 	if f == nil {
 		return nil
@@ -82,10 +81,8 @@ func passing[T any](g *gate, f func(T) error) func(T) error {
 	return func(v T) error { return g.pass(func() error { return f(v) }) }
 }
 
-// errLate ends work that is left behind.
 var errLate = errors.New("the call has ended")
 
-// writer is w until the gate is closed, nil for nil.
 func (g *gate) writer(w io.Writer) io.Writer {
 	if w == nil {
 		return nil

@@ -48,7 +48,6 @@ type Fit struct {
 	err   error
 }
 
-// fitOf is the fit at the estimator's weights.
 func fitOf(e *Estimator, risk pipeline.Risk) *Fit {
 	f := &Fit{Result: e.job.Result(), of: e, job: e.job, risk: risk}
 	f.Warnings = e.warnings(e.job)
@@ -58,7 +57,6 @@ func fitOf(e *Estimator, risk pipeline.Risk) *Fit {
 	return f
 }
 
-// chosen is the fit at the point that a sweep chooses.
 func chosen(e *Estimator, job *study.Estimator, r *study.Swept) *Fit {
 	f := &Fit{Result: r.Lines[r.Summary.Chosen.Index].Result, of: e, job: job, risk: r.Chosen.Risk, swept: r,
 		notes: len(r.Template.Warnings)}
@@ -69,7 +67,6 @@ func chosen(e *Estimator, job *study.Estimator, r *study.Swept) *Fit {
 	return f
 }
 
-// tell tells of notes, which the result then has.
 func (f *Fit) tell(notes study.Notes) {
 	for _, n := range notes {
 		w := Warning{Code: n.Code, Text: f.of.request.Watch.Text(n.Text)}
@@ -80,7 +77,6 @@ func (f *Fit) tell(notes study.Notes) {
 	}
 }
 
-// at is the estimator at the weights of the fit.
 func (f *Fit) at(ctx context.Context) (*study.Estimator, error) {
 	if f.swept == nil {
 		return f.job, nil
@@ -92,10 +88,8 @@ func (f *Fit) at(ctx context.Context) (*study.Estimator, error) {
 	return f.of.at(ctx, &r, nil)
 }
 
-// Estimator is that of the fit.
 func (f *Fit) Estimator() *Estimator { return f.of }
 
-// Risk is what the packages below know of the estimate.
 func (f *Fit) Risk() pipeline.Risk { return f.risk }
 
 // Project estimates the risk of the image itself, in what the operator sees, by projected SURE, into the result: it
@@ -178,7 +172,6 @@ func (f *Fit) Image() (Array, error) {
 	return arrayOf(a), err
 }
 
-// image is that array, with the names of its rows and columns.
 func (f *Fit) image() (a dataio.Array, err error) {
 	if err := f.of.begin(); err != nil {
 		return a, err
@@ -299,7 +292,6 @@ func ReadFit(r io.Reader) (*Model, error) {
 	return modelOf(f)
 }
 
-// Predict is [Fit.Predict].
 func (m *Model) Predict(ctx context.Context, d Data) (*Prediction, error) {
 	return call(ctx, func() (*Prediction, error) {
 		name := d.data
@@ -310,7 +302,6 @@ func (m *Model) Predict(ctx context.Context, d Data) (*Prediction, error) {
 	}, nil)
 }
 
-// WriteTo is [Fit.WriteTo].
 func (m *Model) WriteTo(w io.Writer) (int64, error) {
 	c := &counted{Writer: w}
 	err := m.fit.Write(c)

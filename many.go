@@ -68,7 +68,6 @@ func openResponses(ctx context.Context, r *request.Request, free bool) (_ *Estim
 	return &Estimator{request: r, data: all[0], several: m}, nil
 }
 
-// add makes the estimator of one more response.
 func (m *several) add(ctx context.Context, e *Estimator, all []load.Contents, free bool) error {
 	var first *Estimator
 	for _, other := range m.each {

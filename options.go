@@ -246,7 +246,6 @@ func (o *Options) request() (*request.Request, error) {
 	return r, nil
 }
 
-// compute takes the options about how it is computed.
 func (c *Compute) compute(r *request.Request, given map[string]bool) {
 	set(given, "tol", &r.Solver.Tol, c.Tol, c.Tol != 0)
 	set(given, "max-iter", &r.Solver.MaxIter, c.MaxIter, c.MaxIter != 0)

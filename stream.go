@@ -196,7 +196,6 @@ func (e *Estimator) divide(s Shard, p study.ShardPart, whole any) (study.ShardHe
 	return h, err
 }
 
-// source is that of the draws.
 func (e *Estimator) source(d Draws) (*study.SampleSource, error) {
 	if err := e.fittable(); err != nil {
 		return nil, err

@@ -45,7 +45,6 @@ func Open(ctx context.Context, d Data, o Options) (*Estimator, error) {
 	return call(ctx, func() (*Estimator, error) { return open(ctx, r, true) }, (*Estimator).Close)
 }
 
-// asked is the request for the data, which has been checked.
 func (o *Options) asked(ctx context.Context, d Data) (*request.Request, error) {
 	r, err := o.request()
 	if err != nil {
@@ -133,7 +132,6 @@ func (e *Estimator) noteProblem(job *study.Estimator) {
 	}
 }
 
-// free finds the weights that nobody has given.
 func (e *Estimator) free() {
 	r := e.request
 	switch {
@@ -152,7 +150,6 @@ func (e *Estimator) free() {
 	}
 }
 
-// first makes the estimator. Weights that nobody has given are their maximum there, or 1 where they have none.
 func (e *Estimator) first(ctx context.Context, devices []array.Device) (err error) {
 	r := e.request
 	for {
@@ -202,7 +199,6 @@ func (e *Estimator) closeSamples() {
 	}
 }
 
-// begin says that a call uses the estimator, until e.work.Done.
 func (e *Estimator) begin() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -235,7 +231,6 @@ func (e *Estimator) Warnings() []Warning {
 	return slices.Clone(e.notes)
 }
 
-// fittable refuses an estimator without weights.
 func (e *Estimator) fittable() error {
 	if len(e.unset) > 0 {
 		return study.Errorf("--%s is missing: neither given nor in the data", e.unset[0])
@@ -260,7 +255,6 @@ func (e *Estimator) Fit(ctx context.Context) (*Fit, error) {
 // Below are the estimator and its data for the packages below.
 func (e *Estimator) Below() (*study.Estimator, load.Contents) { return e.job, e.data }
 
-// result is what all results at the estimator's weights share.
 func (e *Estimator) result() study.Result {
 	r := e.job.Result()
 	r.Warnings = e.Warnings()

@@ -97,7 +97,6 @@ func oneHome(file string, to io.Writer, from io.Reader) error {
 	return nil
 }
 
-// part makes a sweep that of a shard.
 func (e *Estimator) part(s *study.Sweep, of Shard) error {
 	h, err := e.divide(of, study.ShardPart{Unit: study.ChainUnit, Total: len(s.Header.Chains()) - 1}, s.Header)
 	s.File.Header, s.Shard = h, h.Shard
@@ -205,7 +204,6 @@ func (e *Estimator) SweepBelow(s request.Sweep, shard Shard) (*study.Sweep, erro
 	return sweep, err
 }
 
-// FitBelow is the fit at the point that a sweep of the estimator chooses.
 func (e *Estimator) FitBelow(r *study.Swept) *Fit {
 	return chosen(e, e.job, r)
 }
@@ -262,7 +260,6 @@ func (e *Estimator) doubt(text string) {
 	e.request.Watch.Note(study.NewNote(warning.EarlierSamples, "%s", text))
 }
 
-// warnings are the notes on the data and on an estimator at other weights than the first.
 func (e *Estimator) warnings(job *study.Estimator) []Warning {
 	all := e.Warnings()
 	if job == e.job && len(e.unset) == 0 {

@@ -9,8 +9,8 @@ import (
 // MostWidth is the largest width for which a band is worth it.
 const MostWidth = 48
 
-// LeastPivot is the size of a pivot, relative to its row, below which rows of K are taken to depend on
-// each other.
+// LeastPivot is the size of a pivot, relative to its row, below which rows of K are taken to depend on each
+// other.
 const LeastPivot = 1e-11
 
 // Rows is a sparse matrix by rows: row i has Values[u] in column Indices[u] for Indptr[i] <= u < Indptr[i+1].
@@ -70,7 +70,6 @@ type LU struct {
 	Least float64
 }
 
-// stride is the length of a row: the band, and what exchanges of rows add on the right.
 func (s *Saddle) stride() int { return 3*s.width + 1 }
 
 // Factorize sets f to the factors of the matrix with the diagonals of C and D, nil for C = I. It returns
@@ -103,7 +102,6 @@ func (s *Saddle) Factorize(f *LU, c, d []float64) bool {
 func (f *LU) eliminate(n, w, stride int) bool {
 	f.Least = math.Inf(1)
 	for i := range n {
-		// Column i of rows i to i+w.
 		best, at := 0.0, i
 		last := min(i+w, n-1)
 		for r := i; r <= last; r++ {

@@ -44,11 +44,9 @@ func (t *Triangle) Inverse(g []float64, band bool) *Inverse {
 	return v
 }
 
-// recurrence is the state of the recurrence: P and V of x_i, ..., x_{i+w-1}, or of x_i and its differences
-// up to order w - 1. Where x is smooth differences are small, by a length L that is the longer the
-// heavier the penalty. Rounding errors of the numbers themselves would be those of their differences,
-// which the next rows enlarge by a factor of L for each order: of n = 1000 numbers with a weight of
-// 1e18 on third differences, the trace would lose all but three digits.
+// recurrence is the state of the recurrence: P and V of x_i, ..., x_{i+w-1}, or of x_i and its differences up
+// to order w - 1. Where x is smooth differences are small, by a length L that is the longer the heavier the
+// penalty, and rounding errors of the numbers themselves would be enlarged by L for each order.
 type recurrence struct {
 	*Triangle
 	smooth  bool
@@ -80,7 +78,6 @@ func newRecurrence(t *Triangle) *recurrence {
 	return s
 }
 
-// begin sets the state for the last w numbers, and their entries of Z.
 func (s *recurrence) begin(to *Inverse, g []float64) {
 	w, first := s.w, s.n-s.w
 	if w == 0 {
@@ -208,7 +205,6 @@ func (s *recurrence) update(x []float64, form, sign float64) {
 	}
 }
 
-// add adds g c c* to V for x_i, the first number, whose covariances are P's first column.
 func (s *recurrence) add(g float64) {
 	w := s.w
 	for a := range w {

@@ -14,7 +14,6 @@ type Stack struct {
 	order []int32 // the rows, by the first column that they read; without those that read none
 }
 
-// NewStack orders the rows of M. It keeps them.
 func NewStack(m Rows, n int) *Stack {
 	s := &Stack{n: n, rows: m, order: make([]int32, 0, len(m.Indptr)-1)}
 	first := make([]int, len(m.Indptr)-1)
@@ -31,7 +30,6 @@ func NewStack(m Rows, n int) *Stack {
 	return s
 }
 
-// Width is the number of diagonals of R above the main one.
 func (s *Stack) Width() int { return s.width }
 
 // Triangle is the factor R of M*M = R*R, upper triangular with as many diagonals as M's rows are wide.
@@ -80,7 +78,7 @@ func (s *Stack) Triangle(scale []float64) (*Triangle, bool) {
 // counts as a combination of those before it.
 const leastRank = 1e-13
 
-// insert rotates a row x, whose entries are in columns j to end-1, into R. It overwrites x.
+// insert rotates x, whose entries are in columns j to end-1, into R. It overwrites x.
 func (t *Triangle) insert(x []float64, j, end int, ends []int32) {
 	w := t.w
 	for ; j < end; j++ {

@@ -128,7 +128,6 @@ func (f *Factor) Bytes() int64 {
 // all of them.
 const together = 8
 
-// works are the memory of solves.
 var works = sync.Pool{New: func() any { return new([]float64) }}
 
 // Solve sets dst[i] = S^{-1} src[i] for every i, on all processors. dst[i] may be src[i].
@@ -202,7 +201,6 @@ func (f *Factor) both(x []float64) {
 	}
 }
 
-// less sets v_p = v_p - l v_q.
 func less(v []float64, p, q int, l float64) {
 	to, from := (*[together]float64)(v[p*together:]), (*[together]float64)(v[q*together:])
 	for j := range to {
@@ -210,7 +208,6 @@ func less(v []float64, p, q int, l float64) {
 	}
 }
 
-// over sets v_p = v_p/l.
 func over(v []float64, p int, l float64) {
 	to, inverse := (*[together]float64)(v[p*together:]), 1/l
 	for j := range to {

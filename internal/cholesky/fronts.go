@@ -167,7 +167,6 @@ func (a *Analysis) FactorizeInto(f *Factor, value []float64) error {
 	return err
 }
 
-// lay writes the places of L.
 func (a *Analysis) lay(f *Factor) {
 	for i := range a.nodes {
 		s := &a.nodes[i]
@@ -197,7 +196,6 @@ func newFronts(a *Analysis, f *Factor, value []float64, left [][]float64) *front
 	return &fronts{a: a, f: f, value: value, left: left, local: make([]int32, len(a.order))}
 }
 
-// eliminate factorizes the columns of a node.
 func (w *fronts) eliminate(i int) error {
 	a, s := w.a, &w.a.nodes[i]
 	m, n := a.width(i), len(s.rows)

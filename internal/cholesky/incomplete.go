@@ -111,7 +111,6 @@ func (c *column) block(i int32) []float64 {
 	return c.x[int(i)*area:][:area]
 }
 
-// touch says that the column has a block.
 func (c *column) touch(i int32) {
 	if k := int32(c.k) + 1; c.since[i] != k {
 		c.since[i], c.at = k, append(c.at, i)
@@ -214,7 +213,6 @@ func large(x []float64, b int, drop float64, column, row []float64) bool {
 	return false
 }
 
-// divide sets x = x l^{-*}.
 func divide(x, l []float64, b int) {
 	for p := range b {
 		for q := range b {

@@ -1,6 +1,5 @@
 package cholesky
 
-// scatterEach is scatter without vector instructions.
 func scatterEach(x []float64, index []int32, value, v []float64, b int) {
 	for u, r := range index {
 		l, to := value[u*b*b:], x[int(r)*b*together:][:b*together]
@@ -16,7 +15,6 @@ func scatterEach(x []float64, index []int32, value, v []float64, b int) {
 	}
 }
 
-// gatherEach is gather without vector instructions.
 func gatherEach(x []float64, index []int32, value, v []float64, b int) {
 	for u, r := range index {
 		l, from := value[u*b*b:], x[int(r)*b*together:][:b*together]

@@ -22,7 +22,6 @@ type dissection struct {
 	leaf  int
 }
 
-// piece are nodes whose places in the order begin at at.
 type piece struct {
 	nodes []int32
 	at    int

@@ -50,7 +50,6 @@ func (f *Fit) loadFactors(set *dataio.Set) error {
 	return nil
 }
 
-// loadLines reads the rows and columns that are known, where they are not all.
 func (f *Fit) loadLines(set *dataio.Set) error {
 	for k, v := range []struct {
 		name string

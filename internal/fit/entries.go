@@ -9,7 +9,6 @@ import (
 
 func (f *Fit) entries() int { return f.BShape[0] * f.BShape[1] }
 
-// entry is b_ij.
 func (f *Fit) entry(i, j int) float64 {
 	if f.B != nil {
 		return f.B[i*f.BShape[1]+j]
@@ -68,12 +67,10 @@ func (f *Fit) At(row, column int) (Entry, error) {
 	return Entry{row, column, f.meanAt(f.entry(row, column) + f.effects(row, column))}, nil
 }
 
-// Linear is the linear predictor of an entry.
 func (f *Fit) Linear(e Entry) float64 {
 	return f.entry(e.Row, e.Column) + f.effects(e.Row, e.Column)
 }
 
-// meanAt is Mean, or z itself.
 func (f *Fit) meanAt(z float64) float64 {
 	if f.Mean == nil {
 		return z

@@ -50,7 +50,6 @@ import (
 // Format is the version of the file's format.
 const Format = 1
 
-// What a fit predicts.
 const (
 	Rows    = "rows"
 	Entries = "entries"
@@ -85,11 +84,10 @@ type Info struct {
 	// Classes name the columns of y where it has several: b has then a column for each.
 	Classes []string `json:"classes,omitempty"`
 	// Responses are the names of several, for each of which b has a column, and Fits what is known of each.
-	Responses []string `json:"responses,omitempty"`
-	Fits      []Part   `json:"fits,omitempty"`
-	// Intercept and Standardize are the settings.
-	Intercept   bool `json:"intercept"`
-	Standardize bool `json:"standardize"`
+	Responses   []string `json:"responses,omitempty"`
+	Fits        []Part   `json:"fits,omitempty"`
+	Intercept   bool     `json:"intercept"`
+	Standardize bool     `json:"standardize"`
 	// EffectNames are the unpenalized effects of a completion: rows, cols or mean.
 	EffectNames []string `json:"effects,omitempty"`
 	// Design is the coding of the table's columns; nil where the data are arrays.
@@ -138,8 +136,7 @@ type Fit struct {
 	// all. The matrix and the effects are 0 in the others.
 	RowsAt, ColumnsAt []int
 	// B0 is the intercept, nil without one; where y has several columns one for each.
-	B0 []float64
-	// Names are the names of the coefficients, nil where they have none.
+	B0    []float64
 	Names []string
 	// Center and Scale are nil where the columns were not centered, or not scaled.
 	Center, Scale []float64
@@ -166,7 +163,6 @@ type Effects struct {
 	Rows, Columns []float64
 }
 
-// effects are their part in an entry.
 func (f *Fit) effects(row, column int) float64 {
 	e := f.Effects
 	if e == nil {
@@ -258,7 +254,6 @@ func integers(name string, list []int) dataio.Array {
 	return a
 }
 
-// Read reads the size bytes of a file.
 func Read(r io.ReaderAt, size int64) (*Fit, error) {
 	set, err := dataio.NewNPZ(r, size)
 	if err != nil {
@@ -334,7 +329,6 @@ func (f *Fit) loadEstimate(set *dataio.Set) error {
 	return err
 }
 
-// Named is the entry of a row and a column that are given by their names.
 func (f *Fit) Named(row, column string) (Entry, error) {
 	i, knownRow := f.rowAt[row]
 	j, knownColumn := f.columnAt[column]
@@ -363,7 +357,6 @@ func (f *Fit) PredictRows(x *mat.Dense) ([]float64, error) {
 	return f.shifted(mu)
 }
 
-// each is the number of columns of y, and of predictions of a row.
 func (f *Fit) each() int { return max(len(f.several()), 1) }
 
 // several are the names of the columns of b where it has several, nil elsewhere.

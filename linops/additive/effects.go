@@ -202,8 +202,7 @@ func (e *Effects) relate() error {
 	return err
 }
 
-// invert is the inverse of the matrix with the upper triangle c on the kept coordinates, and 0
-// elsewhere. Their diagonal is scaled to ones first.
+// invert is the inverse of the matrix with the upper triangle c on the kept coordinates, and 0 elsewhere.
 func invert(c []float64, b int, kept []int) ([]float64, error) {
 	out := make([]float64, b*b)
 	if len(kept) == 0 {
@@ -228,7 +227,6 @@ func invert(c []float64, b int, kept []int) ([]float64, error) {
 	return out, nil
 }
 
-// put puts the matrices on the device.
 func (e *Effects) put(weighted bool) {
 	dev, on := e.dev, &e.on
 	one := func(x []float64) array.Batch {
@@ -281,7 +279,7 @@ func (e *Effects) Release() { e.on.Release() }
 // Rank is the rank of Pi, the degrees of freedom of the effects.
 func (e *Effects) Rank() int { return e.rank }
 
-// Weighted reports whether entries have weights of their own: Pi is then not symmetric.
+// Weighted reports whether entries have weights of their own.
 func (e *Effects) Weighted() bool { return !e.on.weights.IsZero() }
 
 // Remove sets z_i = (I - Pi) z_i for every vector of z, of length d.
@@ -297,7 +295,6 @@ func (e *Effects) Remove(z array.Batch) {
 	})
 }
 
-// RemoveAdjoint sets z_i = (I - Pi)* z_i.
 func (e *Effects) RemoveAdjoint(z array.Batch) {
 	e.without(z, func(dev array.Device) array.Batch {
 		fit := e.fit(z)
@@ -325,7 +322,6 @@ func (e *Effects) without(z array.Batch, of func(dev array.Device) array.Batch) 
 	}
 }
 
-// fit is Z (Z* W Z)^+ Z* x.
 func (e *Effects) fit(x array.Batch) array.Batch {
 	effects, out := e.solve(x), x.Device().Alloc(x.K(), e.d)
 	x.Device().MulCSR(out, e.on.spread, effects)
@@ -356,7 +352,6 @@ func (e *Effects) solve(x array.Batch) array.Batch {
 // Diagonal is that of Pi; it must not be modified.
 func (e *Effects) Diagonal() []float64 { return e.diagonal }
 
-// Root is nil: there are images instead.
 func (e *Effects) Root() []float64 { return nil }
 
 // Determined marks the entries that determine an effect alone, whose Pi_ii is 1; nil where there are

@@ -57,7 +57,6 @@ func (e *Effects) onHost() *Effects {
 // Lines are the rows and the columns that occur, in increasing order, nil for all. They must not be modified.
 func (e *Effects) Lines() (rows, columns []int) { return e.rowsAt, e.columnsAt }
 
-// center subtracts the mean of the effects from them, and returns it.
 func (e *Effects) center(f []float64) float64 {
 	mean := floats.Sum(f) / float64(max(len(f), 1))
 	floats.AddConst(-mean, f)
@@ -85,7 +84,6 @@ func (e *Effects) balance(f, s []float64) float64 {
 			sumS[k] += s[i-a]
 		}
 	}
-	// The derivative in c: sum_k (S_k + q_k t_k) = c sum_k q_k.
 	left, right := 0.0, 0.0
 	for k := range n {
 		share := q[k] / (p[k] + q[k])

@@ -25,8 +25,7 @@ type Picked struct {
 	// Determines says whether the rows of R have the terms of observation i; nil where they have all.
 	Determines func(i int) bool
 	// Means are the means of the columns of R A, where Pi' subtracts means from the columns of A; else nil.
-	Means []float64
-	// Release frees what it holds.
+	Means   []float64
 	Release func()
 }
 
@@ -55,12 +54,10 @@ func (c constant) Pick(dev array.Device, a linops.Operator, rows []int, shared *
 	return p, nil
 }
 
-// terms are the mean of z, everywhere.
 func (c constant) terms(z []float64) []float64 {
 	return slices.Repeat([]float64{stat.Mean(z, nil)}, int(c))
 }
 
-// Pick is that of WithoutEffects.
 func (e *Effects) Pick(dev array.Device, a linops.Operator, rows []int, _ *together.Matrix) (*Picked, error) {
 	whole, ok := a.(*withoutEffects)
 	if !ok {

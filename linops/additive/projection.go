@@ -18,7 +18,7 @@ import (
 //
 //	Pi = Z (Z* W Z)^+ Z* W.
 type Projection interface {
-	// Rank is the rank of Pi, the degrees of freedom of the terms.
+	// Rank is that of Pi, the degrees of freedom of the terms.
 	Rank() int
 	// Remove sets z_i = (I - Pi) z_i for every vector of z.
 	Remove(z array.Batch)
@@ -70,7 +70,6 @@ func (constant) Determined() []bool             { return nil }
 func (constant) Weighted() bool                 { return false }
 func (constant) Named() (terms, columns string) { return "intercept", "centered" }
 
-// Named says what the effects are, and the columns without them.
 func (e *Effects) Named() (terms, columns string) {
 	return "effects of rows and columns", "those without the effects"
 }

@@ -55,7 +55,6 @@ func (a *withoutEffects) parts(shape array.Shape, split bool) []linops.Part {
 	})
 }
 
-// picked are the selection's entries without the effects.
 func (a *withoutEffects) picked(shape array.Shape) *linops.Picked {
 	p := linops.StructureOf(a.s).Picked(shape)
 	if p == nil {
@@ -122,7 +121,6 @@ func (a *withoutEffects) on(dev array.Device, t space.Space) linops.Restricted {
 	return linops.Owning(on, r)
 }
 
-// without is (I - Pi) A.
 type without struct {
 	linops.Operator // A
 	pi              interface {

@@ -27,7 +27,6 @@ type CGOptions struct {
 
 // CGResult describes a call of CG.
 type CGResult struct {
-	// Iterations is the number of steps that the slowest vector took.
 	Iterations int
 	// Residual is the largest relative residual among the vectors, computed by the recurrence.
 	Residual float64
@@ -93,7 +92,6 @@ type cg struct {
 	active                       []bool
 }
 
-// newCG starts at zero, with the preconditioned right-hand sides as directions.
 func newCG(dst, rhs array.Batch, opts CGOptions) *cg {
 	dev, k, n := rhs.Device(), rhs.K(), rhs.N()
 	c := &cg{dev: dev, opts: opts, dst: dst, r: dev.Alloc(k, n), p: dev.Alloc(k, n), q: dev.Alloc(k, n),
@@ -131,7 +129,6 @@ func (c *cg) wrap(err error) error {
 	return fmt.Errorf("linops: conjugate gradients, step %d: %w", c.res.Iterations, err)
 }
 
-// measure sets rr = <r, r> and out = <r, z>.
 func (c *cg) measure(out []float64) {
 	c.dev.Dot(c.rr, c.r, c.r)
 	if c.opts.Precondition == nil {

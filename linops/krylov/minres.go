@@ -11,7 +11,6 @@ import (
 
 // MINRESResult describes a call of MINRES.
 type MINRESResult struct {
-	// Iterations is the number of steps that the slowest vector took.
 	Iterations int
 	// Residual is, for each vector, its residual relative to the right-hand side in the norm of the
 	// preconditioner, sqrt(<r, P r>/<rhs, P rhs>), by the recurrence.
@@ -110,7 +109,6 @@ func (m *minres) wrap(err error) error {
 	return fmt.Errorf("linops: minimal residuals, step %d: %w", m.res.Iterations, err)
 }
 
-// precondition sets z = P v and squares = <v, P v>.
 func (m *minres) precondition() error {
 	if m.opts.Precondition == nil {
 		m.dev.Copy(m.z, m.v)

@@ -25,14 +25,12 @@ type NormOptions struct {
 	Seed uint64
 }
 
-// NormEstimate is an estimate of ||A||_2^2 with its error.
 type NormEstimate struct {
 	// Value is the estimate, at most ||A||^2 up to rounding.
 	Value float64
 	// Error is the residual ||A*A x - Value x|| of the unit vector x with <x, A*A x> = Value: A*A
 	// has an eigenvalue within Error of Value. It is 0 where the operator knows its norm.
-	Error float64
-	// Iterations is the number of products with A*A.
+	Error      float64
 	Iterations int
 }
 

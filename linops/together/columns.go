@@ -7,7 +7,6 @@ import (
 	"surepipe/linops"
 )
 
-// columns are some columns of a part.
 type columns struct {
 	*Part
 	dev       array.Device
@@ -28,7 +27,6 @@ func (c *columns) Structure() linops.Structure {
 
 func (c *columns) Dims() (d, n int) { return len(c.rows), len(c.set) }
 
-// Bytes is what they hold beside the stored columns.
 func (c *columns) Bytes() int64 {
 	if c.own != nil {
 		return c.own.Bytes()
@@ -58,7 +56,6 @@ func (c *columns) Forward(dst, b array.Batch) {
 	c.forward(dst, x)
 }
 
-// Adjoint multiplies by stored columns.
 func (c *columns) Adjoint(dst, z array.Batch) {
 	c.m.check("Adjoint", dst, z, len(c.set), len(c.rows))
 	if c.own != nil {

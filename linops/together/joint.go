@@ -55,7 +55,6 @@ type Member struct {
 	panicked  any
 }
 
-// Member is A for one more problem.
 func (j *Joint) Member() *Member {
 	m := &Member{joint: j}
 	s := linops.StructureOf(j.a)

@@ -84,7 +84,6 @@ func (s *membership) measure() {
 	}
 }
 
-// each calls f with the rows of Q.
 func (s *membership) each(f func(row []float64)) {
 	for _, i := range s.out {
 		f(s.m.row(i))
@@ -102,7 +101,6 @@ func (p *Part) Means() []float64 { return p.means }
 // Release says that the part asks for no more products together with the others.
 func (p *Part) Release() { p.m.leave(p) }
 
-// Bytes is 0: what the parts share belongs to the matrix.
 func (p *Part) Bytes() int64 { return 0 }
 
 func (p *Part) know() {
@@ -159,7 +157,6 @@ func (p *Part) forward(dst array.Batch, b []float64) {
 	dst.Device().Upload(dst, out)
 }
 
-// gather are the values at the rows, without their mean where that is subtracted.
 func (s *membership) gather(x []float64) []float64 {
 	some := lists.Pick(x, s.rows)
 	if s.centered {
@@ -168,7 +165,6 @@ func (s *membership) gather(x []float64) []float64 {
 	return some
 }
 
-// scatter is the adjoint of gather.
 func (s *membership) scatter(z []float64) []float64 {
 	mean := 0.0
 	if s.centered {

@@ -64,7 +64,6 @@ func New(a linops.Operator) *Matrix {
 	return m
 }
 
-// Release frees the columns. All parts must have left.
 func (m *Matrix) Release() {
 	array.Free(m.chunks...)
 	m.chunks = nil
@@ -190,7 +189,6 @@ func (m *Matrix) products(all []*request, n, to int, of func(r *request) []float
 	}
 }
 
-// byMatrix multiplies by X or X*.
 func (m *Matrix) byMatrix(adjoint bool) func(on array.Device, out array.Batch, x []float64) {
 	return func(on array.Device, out array.Batch, x []float64) {
 		k := out.K()
@@ -201,7 +199,6 @@ func (m *Matrix) byMatrix(adjoint bool) func(on array.Device, out array.Batch, x
 	}
 }
 
-// holds reports that all vectors to multiply by X are 0 where its columns are not stored.
 func (m *Matrix) holds(all []*request) bool {
 	for _, r := range all {
 		for at, v := range r.forward {
@@ -213,7 +210,6 @@ func (m *Matrix) holds(all []*request) bool {
 	return true
 }
 
-// byColumns multiplies by the columns that are stored.
 func (m *Matrix) byColumns(on array.Device, out array.Batch, x []float64) {
 	on.Fill(out, 0)
 	k := out.K()
@@ -292,7 +288,6 @@ func (m *Matrix) span(from, end int, f func(vectors array.Batch, at int)) {
 	}
 }
 
-// entry is G at two places.
 func (m *Matrix) entry(i, j int) float64 {
 	if j < len(m.gram[i]) {
 		return m.gram[i][j]

@@ -28,7 +28,7 @@ type bounded struct {
 	prox.Known
 }
 
-// know sets the structure. The gap is t (support(g) - <b, g>).
+// The gap is t (support(g) - <b, g>).
 func (p *bounded) know() {
 	p.Is = prox.Structure{
 		Value: func(b array.Batch) float64 {

@@ -9,7 +9,6 @@ import (
 	"surepipe/space"
 )
 
-// l2Ball is the indicator of ||b||_2 <= size, computed where the vectors are.
 type l2Ball struct{ bounded }
 
 // NewL2Ball returns the constraint ||b||_2 <= c: r(b) = 0 there and +Inf elsewhere, on vectors of
@@ -44,7 +43,6 @@ func norm(v array.Batch) float64 {
 	return norm[0]
 }
 
-// factor is s, 1 inside.
 func (p *l2Ball) factor(norm float64) float64 {
 	switch {
 	case p.size == 0 && !math.IsNaN(norm):

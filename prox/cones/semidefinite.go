@@ -16,7 +16,6 @@ import (
 	"surepipe/space"
 )
 
-// semidefinite is the indicator of the symmetric positive semidefinite matrices.
 type semidefinite struct {
 	m    int
 	work sync.Pool // of *spectral
@@ -110,7 +109,6 @@ func (w *spectral) project(m int) {
 	}
 }
 
-// negative is the number of eigenvalues that are not positive.
 func negative(values []float64) int {
 	n := 0
 	for n < len(values) && values[n] <= 0 {
@@ -211,7 +209,6 @@ type semidefiniteDerivative struct {
 	margin     func(v array.Batch) float64
 }
 
-// weight is W_ab.
 func (j *semidefiniteDerivative) weight(a, b int) float64 {
 	a, b = min(a, b), max(a, b)
 	switch {

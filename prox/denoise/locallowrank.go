@@ -16,7 +16,6 @@ import (
 	"surepipe/prox/lowrank"
 )
 
-// localLowRank is the average over tilings of singular value thresholding in their patches.
 type localLowRank struct {
 	s       prox.Series
 	lambda  float64
@@ -54,7 +53,6 @@ func NewLocalLowRank(s prox.Series, lambda float64) prox.Prox {
 
 func (p *localLowRank) Dim() int { return p.s.Len() }
 
-// factors is the singular value decomposition U diag(s) V* of a patch as a matrix of m <= n.
 type factors struct {
 	u, v *mat.Dense // m x m, n x m
 	s    []float64
@@ -153,7 +151,6 @@ func (f *factors) derivative(w *patchWork) {
 	w.out.Mul(f.u, &inner)
 }
 
-// threshold is the threshold of a patch at a step.
 func (p *localLowRank) threshold(q prox.Patch, t float64) float64 { return t * p.lambda * q.Scale }
 
 // trivial reports the maps that need no decomposition: the identity, and 0.
@@ -263,7 +260,6 @@ func (p *localLowRank) divergences(all [][]*factors) (traces, squares [][]float6
 	return traces, squares
 }
 
-// maps are the degrees of freedom at v.
 func (p *localLowRank) maps(v []float64) (prox.LocalMaps, error) {
 	all := lists.Map(p.tilings, func(tiling []prox.Patch) []*factors { return make([]*factors, len(tiling)) })
 	x := append([]float64(nil), v...)

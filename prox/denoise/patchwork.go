@@ -13,7 +13,6 @@ func onPatches(n int, f func(i int, w *patchWork) error) error {
 	return parallel.Each(n, func() *patchWork { return new(patchWork) }, f)
 }
 
-// patchWork is the memory of one goroutine.
 type patchWork struct {
 	x, out, left, m, scaled mat.Dense
 }
@@ -35,7 +34,6 @@ func (w *patchWork) gather(s prox.Series, x []float64, p prox.Patch) {
 	})
 }
 
-// scatter adds factor times w.out to a patch.
 func (w *patchWork) scatter(s prox.Series, dst []float64, p prox.Patch, factor float64) {
 	wide := s.Frames <= p.Pixels()
 	raw := w.out.RawMatrix()

@@ -29,7 +29,6 @@ type Frame interface {
 	Filter(dst, x []float64, each func(band, line int, z []float64))
 }
 
-// shrinkage is soft thresholding in a frame.
 type shrinkage struct {
 	f          Frame
 	thresholds []float64
@@ -90,7 +89,6 @@ func (p *shrinkage) argument(x []float64, t float64) error {
 	return argumentOf("shrinkage in a frame", x, t, p.apply)
 }
 
-// softLine thresholds z in place.
 func softLine(z []float64, c float64) {
 	for i, v := range z {
 		z[i] = v - min(max(v, -c), c)

@@ -113,7 +113,6 @@ func (w *svd) factor(job lapack.SVDJob, v array.Batch) error {
 	return nil
 }
 
-// active is the number of singular values above tau.
 func (w *svd) active(tau float64) int {
 	r := 0
 	for r < w.q && w.s[r] > tau {
@@ -122,7 +121,6 @@ func (w *svd) active(tau float64) int {
 	return r
 }
 
-// stage returns n values of staging memory with undefined contents.
 func (w *svd) stage(n int) []float64 {
 	if cap(w.staging) < n {
 		w.staging = make([]float64, n)
@@ -147,7 +145,6 @@ func (w *svd) threshold(dst, v1t array.Batch, r int, tau float64) {
 	a.Free()
 }
 
-// nothing sets dst = 0 where v is finite and NaN elsewhere.
 func nothing(dst, v array.Batch) {
 	dst.Device().Lin(dst, 0, v, 0, array.Batch{})
 }
@@ -381,7 +378,6 @@ func (w *svd) vectors(j *nuclearDerivative, f gramFactors) {
 	dev.LinEach(image, inverse, f.image.Rows(0, q), nil, array.Batch{})
 }
 
-// shrink sets dst = U1 diag(sigma - tau) V1* by a derivative's vectors.
 func (w *svd) shrink(dst array.Batch, j *nuclearDerivative, tau float64) {
 	dev, m, n, r := dst.Device(), j.m, j.n, j.r
 	f := w.stage(r)

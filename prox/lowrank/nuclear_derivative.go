@@ -73,7 +73,6 @@ type nuclearDerivative struct {
 	margin            float64 // of the rank
 }
 
-// unitRoundoff is the relative error of one rounding.
 const unitRoundoff = 0x1p-53
 
 func newNuclearDerivative(dev array.Device, w *svd, r int, tau float64) *nuclearDerivative {
@@ -152,7 +151,6 @@ func transposition(dev array.Device, r int) array.Index {
 	return dev.NewIndex(swap)
 }
 
-// each sets all of vector i of dst to sign d_i.
 func each(dst array.Batch, d []float64, sign float64) {
 	dev := dst.Device()
 	dev.Fill(dst, sign)
@@ -337,7 +335,6 @@ func (j *nuclearDerivative) within(w, tmp, s array.Batch) {
 	dev.Lin(w, 1, w, 1, tmp)
 }
 
-// combine sets dst = a ∘ x + c ∘ y, with scratch tmp.
 func combine(dst, tmp, a, x, c, y array.Batch) {
 	dev := dst.Device()
 	dev.Mul(dst, a, x)

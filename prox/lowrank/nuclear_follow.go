@@ -111,7 +111,6 @@ func (f *nuclearFollower) Eval(ctx context.Context, dst, v array.Batch, t, near 
 	return dev.Err()
 }
 
-// evalExact computes all singular values.
 func (f *nuclearFollower) evalExact(dst, v array.Batch) error {
 	f.drop()
 	f.exact = true

@@ -76,7 +76,6 @@ func resolved(z array.Batch, p, sigma []float64) (factors, error) {
 	return f, nil
 }
 
-// triplets are the first count of q z*.
 func (f *factors) triplets(q array.Batch, count int) Triplets {
 	dev, c := q.Device(), len(f.sigma)
 	if count == 0 {

@@ -25,7 +25,6 @@ func columns(p []float64, k, c int, f func(i int) float64) []float64 {
 	return out
 }
 
-// multiply sets dst = a b + beta dst for a small matrix b on the host.
 func multiply(dst, a array.Batch, b []float64, beta float64) {
 	dev := a.Device()
 	on := dev.Alloc(a.N(), dst.N())
@@ -34,7 +33,6 @@ func multiply(dst, a array.Batch, b []float64, beta float64) {
 	on.Free()
 }
 
-// hostGram returns z* z on the host, row-major.
 func hostGram(z array.Batch) []float64 {
 	dev, k := z.Device(), z.N()
 	g := dev.Alloc(k, k)

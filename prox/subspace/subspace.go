@@ -25,8 +25,8 @@ const (
 	// firstBlock is the size of the first block, as a share of the smaller side of the matrix, and
 	// maxBlock that of the largest one: beyond it all singular values are cheaper.
 	firstBlock = 1. / 32
-	// mostFirst is the largest first block: a wider one takes memory and products that the few values
-	// above a first threshold do not need. On 138,000 x 27,000 a block of 1/32 would take 1.1 GB.
+	// mostFirst is the largest first block: a wider one takes memory and products that the few values above a
+	// first threshold do not need.
 	mostFirst = 64
 	maxBlock  = 1. / 3
 	// The block has bufferShare more vectors than there are values above the threshold, and at
@@ -38,10 +38,8 @@ const (
 // threshold. They speed up convergence.
 const MinBuffer = 8
 
-// MinSide is the least smaller side of a matrix at which a few of its singular values are cheaper
-// than all of them. Measured on two cores with OpenBLAS, in solves of robust PCA and of matrix
-// completion of low rank: at 50 one is faster and the other slower, at 64 both take half the time,
-// at 200 a quarter of it.
+// MinSide is the least smaller side of a matrix at which a few of its singular values are cheaper than all of
+// them.
 const MinSide = 64
 
 // Range is the largest sigma_1/tau at which singular values come from squares: they and their
@@ -77,7 +75,6 @@ func New(dev array.Device, shape array.Shape) *Iteration {
 
 func (s *Iteration) Free() { s.v.Free() }
 
-// Size is the number of vectors in the block.
 func (s *Iteration) Size() int { return s.v.N() }
 
 // Allow sets the largest block, as a share of the smaller side, where a step is worth more than a step
@@ -135,7 +132,6 @@ func (s *Iteration) LeadByGram(g []float64, tau, share float64) error {
 	return nil
 }
 
-// random fills the n x k matrix dst with Gaussian vectors whose expected squared length is 1.
 func (s *Iteration) random(dst array.Batch) {
 	host := make([]float64, s.n*dst.N())
 	scale := 1 / math.Sqrt(float64(s.n))
@@ -180,7 +176,6 @@ func (t *Triplets) Free() {
 	array.Free(t.U, t.V)
 }
 
-// First copies the first r triplets.
 func (t *Triplets) First(r int) Triplets {
 	dev := t.U.Device()
 	out := Triplets{Sigma: t.Sigma[:r], U: dev.Alloc(t.U.K(), max(r, 1)), V: dev.Alloc(t.V.K(), max(r, 1))}
@@ -194,7 +189,6 @@ func (t *Triplets) First(r int) Triplets {
 	return out
 }
 
-// Residual is ||X V - U S||_F for the matrix x: X* U = V S holds to rounding.
 func (t *Triplets) Residual(x Product) float64 {
 	r := len(t.Sigma)
 	if r == 0 {
@@ -321,7 +315,6 @@ func (s *Iteration) advance(x Product, tau float64, all bool) (_ Triplets, r int
 	return out, r, nil
 }
 
-// nothing is the decomposition of 0.
 func (s *Iteration) nothing(want int) Triplets {
 	out := none(s.dev, s.m, s.n)
 	s.v.Free()
@@ -330,7 +323,6 @@ func (s *Iteration) nothing(want int) Triplets {
 	return out
 }
 
-// none are the triplets of the m x n matrix 0.
 func none(dev array.Device, m, n int) Triplets {
 	out := Triplets{U: dev.Alloc(m, 1), V: dev.Alloc(n, 1)}
 	dev.Fill(out.U, 0)

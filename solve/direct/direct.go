@@ -44,7 +44,6 @@ type closedForm interface {
 	Release()
 }
 
-// Entry is the entry of the closed forms.
 var Entry = engine.Entry{
 	Name: "direct", About: "sums of squares of b and of K b in closed form, by one factorization: dense, banded, " +
 		"sparse, or a fast transform",
@@ -105,7 +104,6 @@ func curvatures(p engine.Problem) []float64 {
 	return finite(q, true)
 }
 
-// finite is q, or nil where an entry is infinite and must not be.
 func finite(q []float64, must bool) []float64 {
 	for _, v := range q {
 		if must && math.IsInf(v, 1) {
@@ -117,7 +115,6 @@ func finite(q []float64, must bool) []float64 {
 
 func (s *direct) Release() { s.form.Release() }
 
-// reweight shares what does not depend on the penalty.
 func (s *direct) reweight(ctx context.Context, r prox.Prox) (engine.Method, error) {
 	p := s.P
 	p.R = r
@@ -153,7 +150,6 @@ func (s *direct) Traits() engine.Traits {
 		}}
 }
 
-// Init allocates the solution. It ignores b0.
 func (s *direct) Init(w *engine.Work, _ array.Batch) error {
 	d, p := s.P.A.Dims()
 	r := &directRun{w.Device().Alloc(1, p), w.Device().Alloc(1, d)}
@@ -170,7 +166,6 @@ func (s *direct) Step(_ context.Context, w *engine.Work, _ bool) (prox.Derivativ
 	return nil, w.Device().Err()
 }
 
-// Measure does nothing: examine measures.
 func (s *direct) Measure(*engine.Work) (float64, engine.Coefficients) {
 	return 0, engine.Coefficients{}
 }
@@ -214,7 +209,6 @@ func (s *direct) examine(_ context.Context, w *engine.Work, c *engine.Watch, _ f
 	return dev.Err()
 }
 
-// lessCurvature sets g -= Q b.
 func (s *direct) lessCurvature(g, b array.Batch) {
 	dev, q := g.Device(), curvatures(s.P)
 	z := dev.Alloc(1, len(q))
@@ -238,7 +232,6 @@ func (s *direct) lessCurvature(g, b array.Batch) {
 	dev.Lin(g, 1, g, -1, back)
 }
 
-// Reverse applies the transpose of the closed form.
 func (s *direct) Reverse(_ context.Context, dst array.Batch, a *engine.Adjoint, _ prox.Derivative) error {
 	s.form.reverse(dst, a.Seed)
 	return dst.Device().Err()

@@ -75,7 +75,6 @@ func Closable(p engine.Problem) bool {
 	return false
 }
 
-// errNotClosed is the error of a problem that no factorization serves.
 var errNotClosed = errors.New("solve: direct needs an A that can be written down as a matrix, or sparse A and K " +
 	"whose factors are not too large, and a regularizer that penalizes what A does not see; use admm or fista")
 
@@ -104,7 +103,6 @@ func closedFormOf(ctx context.Context, p engine.Problem, q []float64) (closedFor
 	return nil, engine.Choice{}, errNotClosed
 }
 
-// common is the c of q = (c, c, ...); ok is false for any other q.
 func common(q []float64) (c float64, ok bool) {
 	for i, v := range q {
 		if i > 0 && v != c {
@@ -115,7 +113,6 @@ func common(q []float64) (c float64, ok bool) {
 	return c, true
 }
 
-// ridge reports that r(b) = c/2 ||b||^2.
 func (s *quadratic) ridge() bool {
 	_, even := common(s.q)
 	return s.p.K == nil && even
@@ -138,14 +135,12 @@ const (
 	leastDensity = 0.05
 )
 
-// sparser reports that A is a large sparse matrix.
 func sparser(a linops.Operator) bool {
 	d, dim := a.Dims()
 	known := linops.StructureOf(a)
 	return dim > manyColumns && known.SparseRows != nil && known.Entries.Value < leastDensity*float64(d)*float64(dim)
 }
 
-// stackable reports that A above K is a small matrix.
 func (s *quadratic) stackable() bool {
 	d, dim := s.p.A.Dims()
 	known := linops.StructureOf(s.p.A)
@@ -171,8 +166,6 @@ func newStacked(s *quadratic) (closedForm, engine.Choice, error) {
 	return newSpectral(s.p, w, 0)
 }
 
-// entries reports that the entries of A and of K are at hand, and that there is a penalty: least
-// squares decide ranks.
 func (s *quadratic) entries() bool {
 	_, dim := s.p.A.Dims()
 	if c, even := common(s.q); even && !(c > 0) || math.IsInf(c, 1) || dim == 0 || dim > math.MaxInt32 {
@@ -211,7 +204,6 @@ func (s *quadratic) entries() bool {
 	return s.sparse
 }
 
-// entriesOf are those of A, with the weights of the observations.
 func entriesOf(a linops.Operator) (space.Rows, bool) {
 	a, root := engine.Unweighted(a)
 	rows, ok := linops.Entries(a, mostDirectEntries)
@@ -236,5 +228,4 @@ func (s *quadratic) neighbours() bool {
 	return s.entries() && s.width <= banded.MostWidth && (4*s.width <= dim || !s.stackable())
 }
 
-// notServed reports that a problem has no closed form although its structure promised one.
 func notServed(p engine.Problem, err error) bool { return errors.Is(err, errNotClosed) && Closable(p) }

@@ -14,7 +14,6 @@ import (
 	"surepipe/space"
 )
 
-// normal is the closed form by solutions with N = A*A + Q.
 type normal struct {
 	p engine.Problem
 	f normalFactor
@@ -26,7 +25,6 @@ type normal struct {
 type normalFactor interface {
 	// solve sets dst_i = N^{-1} g_i. dst and g are different batches.
 	solve(dst, g array.Batch)
-	// traces computes what is known of H.
 	traces() hatOf
 	lengths() []float64
 	// reweight returns the factorization for other q; nil where it is to be made anew.
@@ -153,7 +151,6 @@ func (s *quadratic) stack() sparseStack {
 	return st.with(s.q)
 }
 
-// with is the stack for a q.
 func (s sparseStack) with(q []float64) sparseStack {
 	s.scale = make([]float64, s.d, s.d+len(q))
 	for i := range s.scale {
@@ -193,7 +190,6 @@ func frobenius2(trace float64, at func(factor float64) float64) float64 {
 	return trace - (at(math.Exp(frobeniusStep))-at(math.Exp(-frobeniusStep)))/(2*frobeniusStep)
 }
 
-// scaled are the rows' scales with A*A multiplied by a factor.
 func (s sparseStack) scaled(factor float64) []float64 {
 	out := append([]float64(nil), s.scale...)
 	for i := range s.d {
@@ -300,7 +296,6 @@ func newCholeskyNormal(s *quadratic) (closedForm, engine.Choice, error) {
 	return newNormal(s.p, f), engine.Choice{}, nil
 }
 
-// matrix is N for scales of the rows.
 func (f *choleskyNormal) matrix(scale []float64) ([]int64, []int32, []float64) {
 	weights := lists.Map(scale, func(v float64) float64 { return v * v })
 	return cholesky.Normal(f.dim, f.rows.Indptr, f.rows.Indices, f.rows.Values, weights)
@@ -353,7 +348,6 @@ func (f *choleskyNormal) solve(dst, g array.Batch) {
 	})
 }
 
-// less sets g -= M*M b.
 func (f *choleskyNormal) less(g, b []float64) {
 	for i, s := range f.scale {
 		from, to := f.rows.Indptr[i], f.rows.Indptr[i+1]
@@ -368,7 +362,6 @@ func (f *choleskyNormal) less(g, b []float64) {
 	}
 }
 
-// normalRoundings is how many eps of its diagonal rounding errors change N by.
 const normalRoundings = 256
 
 // traces come from the entries of N^{-1} at the places of N. Rounding errors change N by some eps of

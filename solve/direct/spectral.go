@@ -91,7 +91,6 @@ func newSpectral(p engine.Problem, w *mat.Dense, c float64) (*spectral, engine.C
 	return s, choice, nil
 }
 
-// errSpectrum says that the singular values of A are not resolved by their squares.
 var errSpectrum = errors.New("solve: the singular values of A differ too much for their squares")
 
 // decomposeSquares takes the singular values and V from A*A = V S^2 V*, and U = A V S^{-1}, or where A has fewer rows
@@ -199,7 +198,6 @@ func (s *spectral) decompose(x *mat.Dense) error {
 	return nil
 }
 
-// factorGraded factorizes A and the penalty with the columns scaled.
 func (s *spectral) factorGraded(x *mat.Dense) error {
 	d, dim := x.Dims()
 	scale := make([]float64, dim)
@@ -242,7 +240,6 @@ func (s *spectral) factorGraded(x *mat.Dense) error {
 	return nil
 }
 
-// weigh sets the weights of the singular vectors.
 func (s *spectral) weigh() {
 	toB, toMu := make([]float64, len(s.sigma)), make([]float64, len(s.sigma))
 	for i, sv := range s.sigma {
@@ -252,7 +249,6 @@ func (s *spectral) weigh() {
 	s.upload(toB, toMu)
 }
 
-// upload puts the weights on the device.
 func (s *spectral) upload(toB, toMu []float64) {
 	dev := s.p.Device
 	inverse := make([]float64, len(toB))
@@ -316,7 +312,6 @@ func (s *spectral) Images(dst, z array.Batch)       { between(dst, s.ut, s.toMu,
 func (s *spectral) inverse(dst, g array.Batch)      { between(dst, s.vt, s.onV, s.vt, g, 0) }
 func (s *spectral) reverse(dst, seed array.Batch)   { between(dst, s.ut, s.toB, s.vt, seed, 1) }
 
-// Traces sums the weights, with and without the singular values in doubt.
 func (s *spectral) Traces() engine.HatTraces {
 	t := engine.HatTraces{Below: s.doubtful, Margin: s.margin}
 	for _, v := range s.toMu.ToHost() {
@@ -341,7 +336,6 @@ func (s *spectral) Diagonal() []float64 {
 	return out
 }
 
-// Root has H = R* R for its rows w_r^{1/2} u_r.
 func (s *spectral) Root() []float64 {
 	dev := s.ut.Device()
 	out := dev.Alloc(s.ut.K(), s.ut.N())
@@ -351,8 +345,6 @@ func (s *spectral) Root() []float64 {
 	return out.ToHost()
 }
 
-// DiagonalFlops counts the squares and their sums, which are little beside a factorization for one
-// penalty alone.
 func (s *spectral) DiagonalFlops() (float64, bool) {
 	if s.w != nil {
 		return 0, true
@@ -362,7 +354,6 @@ func (s *spectral) DiagonalFlops() (float64, bool) {
 
 func (s *spectral) ProbeBytes() int64 { return 8 * int64(s.ut.K()+s.ut.N()) }
 
-// Products are <v_i, H v_j>, k x k in a new slice.
 func (s *spectral) Products(v *array.Fixed) []float64 {
 	dev, k := v.Device(), v.K()
 	if s.ut.K() == 0 {
@@ -377,7 +368,6 @@ func (s *spectral) Products(v *array.Fixed) []float64 {
 	return square.ToHost()
 }
 
-// kept are the products of fixed vectors with the rows of U*, k x r.
 func (s *spectral) kept(v *array.Fixed) []float64 {
 	return v.Kept(s.ut, func() []float64 {
 		c := v.Device().Alloc(v.K(), s.ut.K())

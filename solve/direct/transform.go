@@ -25,7 +25,6 @@ type transformed struct {
 	diagonalOf func(h []float64) []float64 // the diagonal of T* diag(h) T, nil where it is constant
 }
 
-// part are rows of K.
 type part struct {
 	k           linops.Operator
 	rows        int
@@ -87,7 +86,6 @@ func (s *quadratic) images(by diagonalizedBy) (shape array.Shape) {
 	return shape
 }
 
-// transforms reports that a transform serves.
 func (s *quadratic) transforms() bool {
 	return s.images(byCosines).Len() > 0 || s.images(byWaves).Len() > 0
 }
@@ -129,7 +127,7 @@ func eigenvalues(a linops.Operator, by diagonalizedBy) []float64 {
 	return slices.Repeat([]float64{known.Columns.Value}, n)
 }
 
-// weigh sets n for a q. It returns false where an eigenvalue is 0.
+// weigh returns false where an eigenvalue is 0.
 func (f *transformed) weigh(q []float64) bool {
 	f.n = slices.Clone(f.a)
 	at := 0

@@ -25,10 +25,8 @@ const mostHalvings = 200
 
 var errNoStep = errors.New("solve: there is no step at which the gradient of the loss is finite: rescale the operator")
 
-// searches reports whether the step is found by backtracking.
 func searches(p engine.Problem) bool { return p.Loss != nil && math.IsInf(p.Loss.Lipschitz(), 1) }
 
-// startStep is the step that suits the curvature of the loss at b0.
 func (g *ProximalGradient) startStep(w *engine.Work, b0 array.Batch) float64 {
 	z, curve := w.Scratch[2], w.Scratch[4]
 	if b0.IsZero() {

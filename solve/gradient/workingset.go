@@ -31,7 +31,6 @@ type workingSet struct {
 	r prox.Structure
 }
 
-// notSparse is the choice where the solution turned out not to be sparse.
 var notSparse = engine.Choice{Part: "method", Chosen: "all coordinates",
 	Reason: "the solution turned out not to be sparse"}
 
@@ -247,7 +246,6 @@ func (r *rounds) solve(ctx context.Context) error {
 	return nil
 }
 
-// solution is the outcome, which takes over memory from the rounds.
 func (r *rounds) solution() (*engine.Solution, error) {
 	o := r.s.Task.Options
 	sol := &engine.Solution{Convergence: r.Convergence, Choices: slices.Clone(o.Choices), B: r.b, MuHat: r.z}

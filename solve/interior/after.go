@@ -78,7 +78,6 @@ func newSecondChance(ctx context.Context, s engine.Task) (engine.Solver, error) 
 	return &secondChance{s: s, first: first}, nil
 }
 
-// points are the interior points, or the other method with all its iterations where their factor is too large.
 func (s *secondChance) points(ctx context.Context) (*engine.Plain, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,10 +97,8 @@ func (s *secondChance) points(ctx context.Context) (*engine.Plain, error) {
 	return s.last, nil
 }
 
-// Name is the name of the method that was asked for.
 func (s *secondChance) Name() string { return s.s.Entry.Name }
 
-// Solve returns the solution of the other method, or that of interior points.
 func (s *secondChance) Solve(ctx context.Context, y array.Batch, from engine.From) (*engine.Solution, error) {
 	sol, err := s.first.Solve(ctx, y, from)
 	switch {
@@ -134,7 +131,6 @@ func (s *secondChance) Record(ctx context.Context, y array.Batch, newTape engine
 	return last.Record(ctx, y, newTape)
 }
 
-// Reweight shares the interior points' matrices, and makes the other method anew.
 func (s *secondChance) Reweight(ctx context.Context, r prox.Prox) (engine.Solver, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

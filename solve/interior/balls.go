@@ -13,7 +13,6 @@ type rowGroups struct {
 	rows  []int32
 }
 
-// each calls f for the groups; there are none in nil.
 func (g *rowGroups) each(f func(g int, rows []int32)) {
 	if g == nil {
 		return
@@ -82,7 +81,6 @@ func ballsOf(p engine.Problem) conditions {
 	return l
 }
 
-// conditionsOf are the inequalities of r; nil where it has none.
 func conditionsOf(p engine.Problem) conditions {
 	if l := boundsOf(p); l != nil {
 		return l
@@ -99,7 +97,6 @@ func (l *groupBalls) new() inequalities {
 		du2: vector(n), also: vector(len(l.groups.rows))}
 }
 
-// ballPairs are those of a solve. s follows from u.
 type ballPairs struct {
 	*groupBalls
 	x, dx, s, ds []float64
@@ -154,9 +151,6 @@ func (l *ballPairs) correct(du []float64, target float64) {
 	})
 }
 
-// toRight adds also + u rest/s, where
-//
-//	ds = -u du,   dx = (rest - x ds)/s,   z + dz = K b + K db.
 func (l *ballPairs) toRight(z, u []float64) {
 	l.groups.each(func(g int, rows []int32) {
 		t := l.rest[g] / l.s[g]

@@ -79,13 +79,11 @@ func newSide(q int, sign float64) *side {
 		sign}
 }
 
-// boundPairs are those of a solve.
 type boundPairs struct {
 	*bounds
 	plus, minus *side
 }
 
-// each calls f for the inequalities.
 func (l *boundPairs) each(f func(v *side, i int)) {
 	for i := range l.w {
 		f(l.plus, i)
@@ -132,9 +130,6 @@ func (l *boundPairs) correct(_ []float64, target float64) {
 // slack is w - u or w + u, which s is at a feasible point.
 func (l *boundPairs) slack(v *side, u []float64, i int) float64 { return l.w[i] - v.sign*u[i] }
 
-// toRight adds the sum of sign (rest - x (slack - s))/s, where
-//
-//	ds = -+ du + (slack - s),   dx = (rest - x ds)/s.
 func (l *boundPairs) toRight(z, u []float64) {
 	l.each(func(v *side, i int) {
 		z[i] += v.sign * (v.rest[i] - v.x[i]*(l.slack(v, u, i)-v.s[i])) / v.s[i]

@@ -39,9 +39,7 @@ type interior struct {
 	conditions conditions
 }
 
-// conditions are the inequalities of a regularizer.
 type conditions interface {
-	// mean is that of the weights.
 	mean() float64
 	new() inequalities
 }
@@ -54,9 +52,7 @@ type inequalities interface {
 	start(z []float64, size, weight float64)
 	// image sets dst -= z.
 	image(dst, u []float64)
-	// products is the sum of the products and their number.
 	products() (sum, pieces float64)
-	// scale sets J.
 	scale(j *scaling, u []float64)
 	// predict aims at products of 0, correct at their target, with what the last direction has left out.
 	predict()
@@ -69,27 +65,22 @@ type inequalities interface {
 	// the products there.
 	reach(share float64) float64
 	after(step float64) float64
-	// move takes a step to the multiplier u.
 	move(u []float64, step float64)
 }
 
 // interiorSteps is the number of steps after which the method gives up.
 const interiorSteps = 200
 
-// Sequence reports that the method applies to a sequence.
 func Sequence(p engine.Problem) bool {
 	return p.Loss == nil && boundsOf(p) != nil && sequence(p) != nil
 }
 
-// Small reports that it applies with a small dense matrix.
 func Small(p engine.Problem) bool { return boundsOf(p) != nil && smallSaddle(p) }
 
-// errNoInterior is the error of a problem that interior points do not serve.
 var errNoInterior = fmt.Errorf("solve: interior-point needs r(K b) with a sum r of w |z_i| and z_i >= 0, or of "+
 	"norms of groups, and a sparse K with A*A = c I whose factors are not too large; or, without groups, at most "+
 	"%d rows and columns of K together; use dual, admm or primal-dual", mostSaddle)
 
-// Entry is the entry of interior points.
 var Entry = engine.Entry{
 	Name: "interior-point", About: "r(K b) of a sequence, an image or a small problem: Newton steps on the " +
 		"conditions of optimality, with a banded, sparse or dense matrix",
@@ -114,7 +105,6 @@ func newInterior(ctx context.Context, p engine.Problem, o engine.Options) (engin
 	return s, nil
 }
 
-// prepare makes the system, unless there is none.
 func (s *interior) prepare(ctx context.Context) (err error) {
 	if s.conditions = boundsOf(s.P); s.conditions != nil {
 		if band := sequence(s.P); band != nil {
@@ -173,7 +163,6 @@ func (s *interior) Measure(w *engine.Work) (float64, engine.Coefficients) {
 	return 0, engine.Coefficients{Eta: w.Own.(*interiorRun).eta}
 }
 
-// recorded is the method whose iterations have a derivative.
 func (s *interior) recorded(ctx context.Context, o engine.Options) (engine.Method, error) {
 	o.Whole = true
 	return newInterior(ctx, s.P, o)

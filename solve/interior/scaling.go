@@ -9,7 +9,6 @@ type scaling struct {
 	u, s   []float64
 }
 
-// add sets dst += J du.
 func (j *scaling) add(dst, du []float64) {
 	for i, d := range j.diag {
 		dst[i] += d * du[i]

@@ -76,7 +76,6 @@ func newSparseSystem(p engine.Problem, of conditions) *sparseSystem {
 	return s
 }
 
-// alone has a group for every row.
 func alone(q int) *rowGroups {
 	g := &rowGroups{first: make([]int32, q+1), rows: make([]int32, q)}
 	for i := range q {
@@ -85,7 +84,6 @@ func alone(q int) *rowGroups {
 	return g
 }
 
-// place finds the places of the matrix, and of every group's part in it.
 func (s *sparseSystem) place() {
 	cols := make([][]int32, len(s.groups.first)-1)
 	near := lists.Make(s.dim, func(j int) []int32 { return []int32{int32(j)} })
@@ -143,7 +141,6 @@ func (s *sparseSystem) choice() engine.Choice {
 			"only where a group of K's rows reads both columns"}
 }
 
-// sparseNormal is that of a solve.
 type sparseNormal struct {
 	*sparseSystem
 	j        *scaling

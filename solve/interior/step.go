@@ -179,7 +179,6 @@ func (s *interior) direction(r *interiorRun) {
 	copy(r.fix, r.db)
 	copy(r.fixu, r.du)
 	r.factor.solve(r.db, r.du, r.work)
-	// What is left of the right-hand side.
 	s.system.normal(r.normal, r.db)
 	left := s.system.small().left
 	allowed, allowedU := left*largest(r.normal, r.fix), left*largest(r.fixu)
@@ -196,7 +195,6 @@ func (s *interior) direction(r *interiorRun) {
 	r.pairs.recover(r.u, r.du)
 }
 
-// largest is the largest magnitude of some vectors' entries.
 func largest(vectors ...[]float64) (most float64) {
 	for _, x := range vectors {
 		most = math.Max(most, floats.Norm(x, math.Inf(1)))
@@ -204,7 +202,6 @@ func largest(vectors ...[]float64) (most float64) {
 	return most
 }
 
-// toRight sets the right-hand side.
 func (s *interior) toRight(r *interiorRun, b, z []float64) {
 	for j, v := range r.rb {
 		b[j] = -v

@@ -75,7 +75,6 @@ func (n *proximalPoint) forget() {
 	}
 }
 
-// best is the measure, +Inf before there is one.
 func (n *proximalPoint) best() float64 {
 	if !n.ready {
 		return math.Inf(1)
@@ -83,7 +82,6 @@ func (n *proximalPoint) best() float64 {
 	return n.measured
 }
 
-// begin takes a center.
 func (n *proximalPoint) begin(c array.Batch) error {
 	r := n.r
 	r.dev.Copy(n.c, c)
@@ -93,7 +91,6 @@ func (n *proximalPoint) begin(c array.Batch) error {
 	return n.evaluate()
 }
 
-// evaluate computes x and all that belongs to it at xi.
 func (n *proximalPoint) evaluate() (err error) {
 	r := n.r
 	n.forget()
@@ -123,7 +120,6 @@ func (n *proximalPoint) done() bool {
 	return engine.Norm(r.u) <= innerShare*engine.Norm(r.ad)/n.sigma
 }
 
-// failed reports that it is not to be had with this sigma.
 func (n *proximalPoint) failed() bool { return n.stuck || n.steps >= mostInner }
 
 // recenter makes x the center, with a sigma that follows from the steps that x took.

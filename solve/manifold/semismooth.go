@@ -44,7 +44,6 @@ import (
 // for all three.
 type semismooth struct{ *gradient.ProximalGradient }
 
-// Entry is the entry of Newton steps on a manifold.
 var Entry = engine.Entry{
 	Name: "newton", About: "gradient steps and Newton steps on the manifold of a partly smooth r",
 	New: newSemismooth, Sparse: true, Manifold: true,
@@ -177,7 +176,6 @@ const (
 	overhead   = 1 << 13
 )
 
-// product is the work of a product with A or A*.
 func (r *semismoothRun) product() float64 {
 	d, p := r.m.P.A.Dims()
 	entries := float64(d * p)
@@ -199,13 +197,11 @@ func (r *semismoothRun) due() bool {
 	return !r.useless && r.steps >= leastGradients && r.newtons+ahead <= r.share*r.gradients
 }
 
-// cost is the work of a Newton step in n coordinates.
 func (r *semismoothRun) cost(n int) float64 {
 	side := float64(n)
 	return 4*r.product() + side*side*side/6/arithmetic + 2*side*side
 }
 
-// charge adds the work of a Newton step on the manifold of a model.
 func (r *semismoothRun) charge(m *prox.Model) {
 	p, n := m.Space.Dims()
 	r.newtons += r.cost(n)
@@ -216,7 +212,6 @@ func (r *semismoothRun) charge(m *prox.Model) {
 	}
 }
 
-// gradient is a step of fista. It goes on from the last proximal point where that is better.
 func (r *semismoothRun) gradient(ctx context.Context, w *engine.Work, record bool) (prox.Derivative, error) {
 	if r.near.ready && r.near.measured < r.descent {
 		r.dev.Copy(w.State[0], r.near.x)
@@ -235,7 +230,6 @@ func (r *semismoothRun) gradient(ctx context.Context, w *engine.Work, record boo
 	return j, err
 }
 
-// descend is a step of fista from the state.
 func (r *semismoothRun) descend(ctx context.Context, w *engine.Work, record bool) (prox.Derivative, error) {
 	r.proximal = false
 	r.path.Extrapolate(w.C.Own[gradient.Momentum])
@@ -356,7 +350,6 @@ func (r *semismoothRun) propose(ctx context.Context, w *engine.Work, x array.Bat
 	return false, nil
 }
 
-// residual sets z = A x - y and g = A* z.
 func (r *semismoothRun) residual(z, g, x, y array.Batch) {
 	r.m.P.A.Forward(z, x)
 	r.dev.Lin(z, 1, z, -1, y)

@@ -132,7 +132,6 @@ func (s *manifoldSystem) factorize(n int, ridge float64) bool {
 	return ok
 }
 
-// solve overwrites g, of length n, with the solution.
 func (s *manifoldSystem) solve(g []float64) {
 	n := len(g)
 	for i := range g {

@@ -90,7 +90,6 @@ func (r *projected) Images(dst, v array.Batch, inner func(dst, v array.Batch) er
 	return dev.Err()
 }
 
-// scale sets dst_i = s ∘ v_i, and to v_i where s is empty.
 func scale(dst, v array.Batch, s []float64) {
 	dev := v.Device()
 	if len(s) == 0 {

@@ -32,7 +32,6 @@ type solver struct {
 
 // use says how a rewriting is used.
 type use struct {
-	// next builds the solver of the new problem.
 	next engine.Builder
 	// serves reports that the rewriting is the right one for the regularizer of a task too; nil for always. Where it is
 	// not, instead builds a solver of the task.
@@ -46,7 +45,6 @@ func by(ctx context.Context, s engine.Task, w engine.Rewriting, u use) (engine.S
 	return x.solved(func(inner engine.Task) (engine.Solver, error) { return u.next(ctx, inner) })
 }
 
-// solved sets the solver of the new problem.
 func (x *solver) solved(build func(inner engine.Task) (engine.Solver, error)) (engine.Solver, error) {
 	done := false
 	defer func() {
@@ -84,7 +82,6 @@ func (x *solver) Solve(ctx context.Context, y array.Batch, from engine.From) (*e
 	return x.deliver(y, func(z array.Batch) (*engine.Solution, error) { return x.Solver.Solve(ctx, z, from) })
 }
 
-// ahead is the new regularizer of one on the path.
 func (x *solver) ahead(r prox.Prox, err error) (prox.Prox, error) {
 	if err != nil || r == nil {
 		return nil, err
@@ -134,7 +131,6 @@ func (x *solver) deliver(y array.Batch, solve func(z array.Batch) (*engine.Solut
 	return sol, nil
 }
 
-// lift is b of b', in a new slice.
 func (x *solver) lift(dev array.Device, b []float64) []float64 {
 	v := dev.Alloc(1, len(b))
 	defer v.Free()
@@ -158,7 +154,6 @@ func (x *solver) Reweight(ctx context.Context, r prox.Prox) (engine.Solver, erro
 	})
 }
 
-// Release frees the solver of the new problem, its regularizer, and the rewriting.
 func (x *solver) Release() {
 	if x.Solver != nil {
 		x.Solver.Release()

@@ -66,7 +66,6 @@ func (b *synthesis) unit(j int) float64 {
 
 func (b *synthesis) rest() []int { return b.order[b.q:] }
 
-// lower and upper are L1 and U, and below is L2.
 func (b *synthesis) lower() blas64.Triangular {
 	return blas64.Triangular{Uplo: blas.Lower, Diag: blas.Unit, N: b.q, Stride: b.lu.Stride, Data: b.lu.Data}
 }
@@ -98,8 +97,6 @@ func Synthesizes(p engine.Problem) bool {
 	return p.K != nil && r.Sparse != nil && r.Groups == nil && OfMatrices(p)
 }
 
-// OfMatrices reports that A is a matrix, and K has no more rows than columns, of which there are few enough
-// for it to be written down as one.
 func OfMatrices(p engine.Problem) bool {
 	a := linops.StructureOf(p.A)
 	d, dim := p.A.Dims()
@@ -109,12 +106,10 @@ func OfMatrices(p engine.Problem) bool {
 	return written && d > 0 && 0 < q && q <= dim && dim <= mostSynthesized
 }
 
-// AsksForSynthesis reports that active sets are asked for, and serve.
 func AsksForSynthesis(s *engine.Task) bool {
 	return s.Entry.Newton && !s.Options.Whole && s.Quadratic && Synthesizes(s.Problem)
 }
 
-// notIndependent is the choice where the rows of K turn out to depend on each other.
 var notIndependent = engine.Choice{Part: "coordinates", Chosen: "b's",
 	Reason: fmt.Sprintf("the rows of K depend on each other, or nearly, as A sees b (a condition number beyond %.0e)",
 		float64(steepestSynthesis))}
@@ -150,7 +145,6 @@ func ByCoordinates(ctx context.Context, s engine.Task) (engine.Solver, error) {
 	})
 }
 
-// chooseInstead chooses a method for b as it is.
 func chooseInstead(ctx context.Context, s engine.Task) (engine.Solver, error) {
 	s.Entry = s.Tables.Instead(s.Entry.Name, s.Problem)
 	return s.Tables.Rows(ctx, s)
@@ -325,7 +319,6 @@ func (b *synthesis) Multiplier(p engine.Problem, y array.Batch) (array.Batch, er
 	return u, nil
 }
 
-// lift is b of (z, c), in a new slice.
 func (b *synthesis) lift(x []float64) []float64 {
 	out, t := make([]float64, b.dim), slices.Clone(x[:b.q])
 	v := blas64.Vector{N: b.q, Inc: 1, Data: t}
@@ -344,7 +337,6 @@ func (b *synthesis) lift(x []float64) []float64 {
 	return out
 }
 
-// Start is (z, c) of b.
 func (b *synthesis) Start(x array.Batch) (array.Batch, bool) {
 	dev := x.Device()
 	to := dev.Alloc(1, b.dim)
@@ -366,5 +358,4 @@ func (b *synthesis) Deliver(x, _, _ array.Batch) error {
 
 func (b *synthesis) Release() { b.a.Release() }
 
-// Synthesis is the rewriting of [FactorRows].
 type Synthesis = synthesis

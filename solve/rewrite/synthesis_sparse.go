@@ -25,7 +25,6 @@ func (s *sparseRows) add(row []float64, from, to int) {
 	s.ptr = append(s.ptr, len(s.index))
 }
 
-// less sets x[i] -= row i times x.
 func (s *sparseRows) less(x []float64, i int) {
 	sum := 0.0
 	for t := s.ptr[i]; t < s.ptr[i+1]; t++ {

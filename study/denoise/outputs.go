@@ -12,13 +12,11 @@ import (
 	"surepipe/study"
 )
 
-// named are the files of the outputs by their names.
 func (o *Outputs) named() map[string]string {
 	return map[string]string{"out": o.Out, "out_second": o.OutSecond, "residual": o.Residual, "noise": o.Noise,
 		"noise_error": o.NoiseError, "df": o.DF, "risk": o.Risk, "rank": o.Rank, "removed": o.Removed}
 }
 
-// checkReturn rejects names of no output.
 func (j *job) checkReturn() error {
 	all := j.named()
 	for _, name := range j.Return {
@@ -30,7 +28,6 @@ func (j *job) checkReturn() error {
 	return nil
 }
 
-// wanted reports whether an output goes to a file or to the result.
 func (j *job) wanted(name string) bool {
 	return j.named()[name] != "" || slices.Contains(j.Return, name)
 }
@@ -138,7 +135,6 @@ func (j *job) create(name string, volumes int, real bool) (func(z int, values []
 	}, nil
 }
 
-// split is what goes to the one or two files of a series.
 func (j *job) split(values []float64, two bool) (first, second []float64) {
 	if !two {
 		return values, nil

@@ -56,7 +56,6 @@ type Request struct {
 	Return []string `json:"return,omitempty" jsonschema:"arrays of the result, by the names of files: out, df, risk, ..."`
 }
 
-// Outputs are the files to write; "" stands for none.
 type Outputs struct {
 	// Out is the estimate, and OutSecond its imaginary part or phase where there are two files.
 	Out       string `json:"out,omitempty" jsonschema:"a file for the estimate"`
@@ -72,7 +71,6 @@ type Outputs struct {
 	Removed    string `json:"removed,omitempty" jsonschema:"a file for the correlation of what was removed"`
 }
 
-// Result is what is printed, as JSON.
 type Result struct {
 	Problem string `json:"problem"`
 	Image   [3]int `json:"image"`
@@ -101,7 +99,6 @@ type Result struct {
 	Arrays map[string]study.Array `json:"-"`
 }
 
-// Choices are the options that were used.
 type Choices struct {
 	Patch     [3]int `json:"patch"`
 	Stride    [3]int `json:"stride"`
@@ -110,7 +107,6 @@ type Choices struct {
 	Average   string `json:"average"`
 }
 
-// SigmaPart is the standard deviation of the noise over the voxels.
 type SigmaPart struct {
 	From string  `json:"from"`
 	Mean float64 `json:"mean"`
@@ -207,7 +203,6 @@ func badInput(err error, path string) error {
 	return study.Errorf("%s", text)
 }
 
-// open opens the one or two files of the series.
 func (j *job) open() (input, error) {
 	if j.Imaginary != "" && j.Phase != "" {
 		return nil, study.Errorf("--imaginary and --phase are both given, expected one of them")
@@ -232,7 +227,6 @@ func (j *job) open() (input, error) {
 	return &pair{input: first, second: second, polar: j.Phase != ""}, nil
 }
 
-// settle reads sizes and the mask.
 func (j *job) settle() (err error) {
 	o := &j.options
 	o.Shrinkage, o.Thresholds, o.Average = j.Shrinkage, j.Threshold, j.Average
@@ -312,7 +306,6 @@ func extent(option, text string, most series.Extent) (e series.Extent, err error
 	return e, nil
 }
 
-// findSigma reads or estimates the standard deviation of the noise.
 func (j *job) findSigma(ctx context.Context) (err error) {
 	part := &j.result.Sigma
 	j.sigma = make([]float64, j.shape.Image[0]*j.shape.Image[1]*j.shape.Image[2])
@@ -358,7 +351,6 @@ func (j *job) findSigma(ctx context.Context) (err error) {
 	return nil
 }
 
-// noisePatch is the patch that sigma is estimated from.
 func (j *job) noisePatch() series.Extent {
 	if e := j.options.Patch; e != (series.Extent{}) {
 		return e
@@ -366,7 +358,6 @@ func (j *job) noisePatch() series.Extent {
 	return series.DefaultPatch(j.shape.Image, j.shape.Volumes)
 }
 
-// scan estimates sigma from a scan of noise alone.
 func (j *job) scan() error {
 	scan, err := openScan(j.in, j.NoiseScan, j.SeriesLast)
 	if err != nil {
@@ -379,7 +370,6 @@ func (j *job) scan() error {
 	return j.noiseOf(scan)
 }
 
-// noiseOf estimates sigma from noise alone.
 func (j *job) noiseOf(scan input) error {
 	magnitudes := !scan.Shape().Complex && !j.shape.Complex && nonnegative(scan)
 	n, err := series.NoiseOf(scan, j.noisePatch(), magnitudes)
@@ -390,7 +380,6 @@ func (j *job) noiseOf(scan input) error {
 	return nil
 }
 
-// openScan opens a scan of one volume or more.
 func openScan(files dataio.Files, path string, last bool) (input, error) {
 	if !isScan(path) {
 		return openArray(files, path, last)
@@ -402,7 +391,6 @@ func openScan(files dataio.Files, path string, last bool) (input, error) {
 	return nifti{s, files}, nil
 }
 
-// nonnegative reports whether the middle slice has no negative value.
 func nonnegative(from series.Source) bool {
 	shape := from.Shape()
 	n := shape.Image[0] * shape.Image[1] * shape.Volumes
@@ -442,7 +430,6 @@ func (j *job) describeSigma() {
 	}
 }
 
-// report is the result.
 func (j *job) report(s series.Summary) *Result {
 	r := &j.result
 	r.Problem = "denoise"

@@ -9,7 +9,6 @@ import (
 	"surepipe/study"
 )
 
-// chosen are some volumes of a series.
 type chosen struct {
 	input
 	volumes []int

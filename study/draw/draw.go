@@ -11,7 +11,6 @@ import (
 // stands for nothing.
 type Origin struct{ Command, Data string }
 
-// Formats are the extensions of the files of figures.
 func Formats() []string { return figure.Formats() }
 
 // CheckPath rejects a file whose name is that of no format; "" is none.
@@ -23,7 +22,6 @@ func CheckPath(path string) error {
 	return err
 }
 
-// save writes a figure to a file.
 func (o Origin) save(path string, f figure.Figure) error {
 	if o == (Origin{}) {
 		return figure.Save(path, f)

@@ -12,10 +12,8 @@ import (
 // mean of SURE - loss.
 type MonteCarlo struct{ Histogram, Running string }
 
-// Wanted reports whether there is a figure.
 func (f MonteCarlo) Wanted() bool { return f != MonteCarlo{} }
 
-// Save draws the figures of the samples.
 func (f MonteCarlo) Save(s *study.Tally, o Origin) error {
 	title, d := fmt.Sprintf("%s, d = %d", s.Problem, s.D), float64(s.D)
 	if len(s.PerSample.SURE) == 0 && len(s.PerSample.GCV) == 0 && f.Wanted() {
@@ -48,7 +46,6 @@ func (f MonteCarlo) Save(s *study.Tally, o Origin) error {
 	return o.save(f.Running, r)
 }
 
-// scaled is x times a, nil if there is none.
 func scaled(x []float64, a float64) []float64 {
 	var y []float64
 	for _, v := range x {

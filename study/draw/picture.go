@@ -61,7 +61,6 @@ func (g *Picture) Check(p *problems.Problem) error {
 	return nil
 }
 
-// readTruth reads the true signal.
 func (g *Picture) readTruth(p *problems.Problem) error {
 	if p.Signal == nil {
 		return study.Errorf("--truth is for a signal that is not mu: here the truth is the mean of y, which --mu gives")
@@ -100,7 +99,6 @@ func (g *Picture) readTruth(p *problems.Problem) error {
 	return nil
 }
 
-// numbersOf is a shape, as text, with the kind of the numbers.
 func numbersOf(shape []int, isComplex bool) string {
 	if isComplex {
 		return ndarray.ShapeString(shape[:len(shape)-1]) + ", complex"
@@ -139,12 +137,10 @@ func (g *Picture) Save(p *problems.Problem, data problems.Data, risk pipeline.Ri
 	return loss, o.save(g.Path, figure.Images{Title: m.title(name, r), Rows: m.rows(), Notes: m.notes(r, loss)})
 }
 
-// sequence reports whether y is one.
 func sequence(p *problems.Problem) bool {
 	return len(study.ShapeOut(p, p.MuShape)) == 1 && !p.MuComplex && !p.Rows() && p.Signal == nil
 }
 
-// course is the figure of a sequence.
 func (m *picture) course(name string, r study.Result) figure.Sequence {
 	f := figure.Sequence{Title: m.title(name, r), XLabel: "place", YLabel: "y", X: make([]float64, len(m.data.Y)),
 		Y: m.measured(m.data.Y), Fit: m.measured(m.muHat), FitName: "estimate: " + m.notes(r, nil)[0]}
@@ -173,7 +169,6 @@ type picture struct {
 	photograph bool // y was read from an image file
 }
 
-// measured is an array of the shape of y as it is presented.
 func (m *picture) measured(x []float64) []float64 {
 	return study.Presented(m.p, dataio.Array{Shape: m.p.MuShape, Data: x}).Data
 }

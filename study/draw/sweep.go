@@ -13,7 +13,6 @@ import (
 	"surepipe/study"
 )
 
-// symbols are the symbols of the weights in figures.
 var symbols = map[string]string{"lambda": "λ", "lambda2": "λ2", "gamma": "γ"}
 
 type sweep struct {
@@ -99,7 +98,6 @@ func (r sweep) figure(name string) figure.Figure {
 	return r.picture(s)
 }
 
-// openLabel says what the points are that are not plain ones.
 func (r sweep) openLabel() string {
 	if r.Summary.NotConverged > 0 {
 		return ""

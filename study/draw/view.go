@@ -38,7 +38,6 @@ func newView(shape []int, isComplex bool) *view {
 	return v
 }
 
-// frame is the frame that is shown: the one asked for, or the one in the middle.
 func (v *view) frame(asked int) int {
 	if asked < 0 || asked >= v.frames {
 		return v.frames / 2
@@ -118,7 +117,6 @@ func (v *view) compare(asked int, name string, y, estimate, truth []float64) [][
 	return [][]figure.Panel{first, second}
 }
 
-// panels are images on one scale.
 func panels(images []figure.Image, s *figure.Scale) []figure.Panel {
 	return lists.Map(images, func(m figure.Image) figure.Panel { return figure.Panel{Image: m, Scale: s} })
 }
@@ -151,7 +149,6 @@ func (v *view) mapScale(maps []figure.Image) *figure.Scale {
 	return &figure.Scale{Map: figure.Diverging, Low: -high, High: high}
 }
 
-// quantiles are those of the values of all images, each image's own, the lowest and the highest.
 func quantiles(images []figure.Image, share float64) (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, m := range images {

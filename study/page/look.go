@@ -28,7 +28,6 @@ const (
 	spare = 0.001
 )
 
-// Looker makes the looks of an estimator's fits to one y.
 type Looker struct {
 	p      *problems.Problem
 	data   problems.Data
@@ -37,7 +36,6 @@ type Looker struct {
 	pixels int // of a picture
 }
 
-// NewLooker makes the looks of so many fits.
 func NewLooker(j *study.Estimator, data problems.Data, fits int) *Looker {
 	return &Looker{p: j.Problem, data: data, names: study.CoefficientNames(data, j.Problem), box: j.BlackBox != nil,
 		pixels: max(leastPixels, min(mostPixels, allPixels/max(fits, 1)))}
@@ -79,7 +77,6 @@ func (l *Looker) Look(r pipeline.Risk) *study.Look {
 	return look
 }
 
-// measured are the pictures of y and of the fit to it, and the correlation of the residual.
 func (l *Looker) measured(look *study.Look, fitted []float64) {
 	p := l.p
 	shape := study.ShapeOut(p, p.MuShape)
@@ -194,7 +191,6 @@ func (l *Looker) coefficients(look *study.Look, b []float64) {
 	}
 }
 
-// luminance is the mean of the channels.
 func luminance(x []float64, channels int) []float64 {
 	one := make([]float64, len(x)/channels)
 	for i, v := range x {
@@ -230,7 +226,6 @@ func around(x []float64, rows, cols int) *study.Correlation {
 	return c
 }
 
-// along is that of a sequence.
 func along(x []float64) *study.Correlation {
 	e, square := centered(x)
 	if !(square > 0) {
@@ -266,7 +261,6 @@ func centered(x []float64) (e []float64, square float64) {
 	return e, square
 }
 
-// rounded has so many digits.
 func rounded(v float64, digits int) float64 {
 	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
 	return v

@@ -42,7 +42,6 @@ func codesOf(p *study.Picture, x []float64) []uint16 {
 	return all
 }
 
-// values are those of a picture, NaN where they are missing.
 func values(p *study.Picture) ([]float64, error) {
 	n := 1
 	for _, m := range p.Shape {
@@ -110,7 +109,6 @@ type Pack struct {
 	At []int `json:"at"`
 }
 
-// pack is that of pictures of one shape and kind; others are left out.
 func pack(pictures []*study.Picture, at []int) (*Pack, error) {
 	var all Pack
 	var frames [][]float64

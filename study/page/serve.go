@@ -128,7 +128,6 @@ func matches(path string) []string {
 	return all
 }
 
-// tail is a file up to which lines have been read.
 type tail struct {
 	path string
 	at   int64

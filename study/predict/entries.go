@@ -18,7 +18,6 @@ import (
 // mostPredicted is the largest number of missing entries that are all predicted: some 30 GB of text.
 const mostPredicted = 1 << 30
 
-// entries predicts entries of a matrix, one by one.
 func (m *Model) entries(r *Prediction, files dataio.Files, path string, na []string) error {
 	f := m.fit
 	each := f.Missing
@@ -121,9 +120,8 @@ func namedEntries(f *fit.Fit, t *dataio.Table, by []string) (entries []fit.Entry
 	return entries, nil
 }
 
-// chosenEntries reads the entries of a table with the columns row and column, or those of the names
-// that the fit's rows and columns had.
-// values are the entries' own values, where the table has them.
+// chosenEntries reads the entries of a table with the columns row and column, or those of the names that the
+// fit's rows and columns had, and values, their own where the table has them.
 func chosenEntries(f *fit.Fit, files dataio.Files, path string, na []string) (entries []fit.Entry,
 	values []float64, ignored []string, err error) {
 	by := []string{cmp.Or(f.RowsBy, "row"), cmp.Or(f.ColumnsBy, "column")}
@@ -185,7 +183,6 @@ func chosenEntries(f *fit.Fit, files dataio.Files, path string, na []string) (en
 	return entries, values, t.Unread, nil
 }
 
-// score sets the mean error of the chosen entries that have a value of their own.
 func (m *Model) score(r *Prediction, chosen []fit.Entry, values []float64) {
 	sum := 0.0
 	for i, y := range values {

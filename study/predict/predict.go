@@ -17,7 +17,6 @@ import (
 	"surepipe/study"
 )
 
-// Model is a fit that predicts.
 type Model struct {
 	fit *fit.Fit
 	// at is the loss of an observation at a linear predictor: for the squared loss (z - y)^2; nil where there is none.
@@ -26,7 +25,6 @@ type Model struct {
 	parts func(dst, z, y []float64)
 }
 
-// New is a model of a fit.
 func New(f *study.Fit) (*Model, error) {
 	m := &Model{fit: f}
 	return m, m.knowLoss()
@@ -53,7 +51,6 @@ func (m *Model) Predict(ctx context.Context, in fs.FS, path string, na []string)
 	return p, m.rows(p, files, path, na)
 }
 
-// knowLoss sets what follows from the loss of the fit.
 func (m *Model) knowLoss() error {
 	f := m.fit
 	known, err := problems.Loss{Name: f.Loss, Parameter: f.LossParameter}.Structure(len(f.Classes))
@@ -94,9 +91,8 @@ type Prediction struct {
 	Warnings         []pipeline.Warning `json:"warnings,omitempty"`
 	Fit              fit.Info           `json:"fit"`
 	Version          string             `json:"version"`
-	// Names are those of the rows.
-	Names       []string  `json:"names,omitempty"`
-	Predictions []float64 `json:"predictions,omitempty"`
+	Names            []string           `json:"names,omitempty"`
+	Predictions      []float64          `json:"predictions,omitempty"`
 	// Of a response of several Classes: for each row the probability of each, in their order, and the likeliest one.
 	Classes       []string    `json:"classes,omitempty"`
 	Probabilities [][]float64 `json:"probabilities,omitempty"`
@@ -136,7 +132,6 @@ func (p *Prediction) Entries() iter.Seq[Entry] {
 	}
 }
 
-// Labels are the names of the rows and columns of the matrix, nil where they have none.
 func (p *Prediction) Labels() (rows, columns []string) {
 	if p.each == nil {
 		return nil, nil
@@ -144,7 +139,6 @@ func (p *Prediction) Labels() (rows, columns []string) {
 	return p.fit.RowNames, p.fit.ColumnNames
 }
 
-// note keeps a note.
 func (p *Prediction) note(k *warning.Kind, format string, args ...any) {
 	p.Warnings = append(p.Warnings, k.With(format, args...))
 }

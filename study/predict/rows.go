@@ -45,7 +45,6 @@ func (m *Model) rows(to *Prediction, files dataio.Files, path string, na []strin
 	return nil
 }
 
-// predictArray predicts the rows of the array X, or of a file's only array.
 func predictArray(f *fit.Fit, set *dataio.Set) ([]float64, error) {
 	name := "X"
 	if !set.Has(name) {
@@ -93,7 +92,6 @@ func (m *Model) table(to *Prediction, files dataio.Files, path string, na []stri
 	return nil
 }
 
-// several are the responses of a fit with several, nil for one.
 func (m *Model) several() (of []design.Response) {
 	for k, name := range m.fit.Responses {
 		r := design.Response{Name: name}
@@ -135,7 +133,6 @@ func (m *Model) judge(to *Prediction, all []float64) {
 	to.setMean(floats.Sum(sums), n)
 }
 
-// setMean sets the mean of n losses, which add up to sum.
 func (p *Prediction) setMean(sum float64, n int) {
 	if n == 0 {
 		p.ByResponse = nil

@@ -72,14 +72,12 @@ func (p *Prediction) WriteJSON(ctx context.Context, w io.Writer) error {
 
 type numbers Prediction
 
-// MarshalJSON is [Prediction.WriteJSON] to memory.
 func (p *Prediction) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	err := p.WriteJSON(context.Background(), &b)
 	return b.Bytes(), err
 }
 
-// UnmarshalJSON reads what WriteJSON has written.
 func (p *Prediction) UnmarshalJSON(text []byte) error {
 	var entries struct {
 		Entries [][3]json.RawMessage `json:"entries"`
@@ -130,10 +128,8 @@ func (p *Prediction) UnmarshalJSON(text []byte) error {
 // format writes a number with the fewest digits from which it can be read back.
 func format(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// stopEvery is the number of entries between two looks at the context.
 const stopEvery = 1 << 16
 
-// entriesCSV writes entries as a table.
 func entriesCSV(ctx context.Context, to io.Writer, f *fit.Fit, each func(func(fit.Entry) bool)) error {
 	w := bufio.NewWriterSize(to, 64<<10)
 	rows, columns := labels(f.RowNames, csvCell), labels(f.ColumnNames, csvCell)
@@ -179,7 +175,6 @@ func entriesJSON(ctx context.Context, to io.Writer, f *fit.Fit, r *Prediction, e
 	return w.Flush()
 }
 
-// labels appends the name of a row or column as text has it, or its number where it has none.
 func labels(names []string, text func(string) string) func(buf []byte, k int) []byte {
 	if names == nil {
 		return func(buf []byte, k int) []byte { return strconv.AppendInt(buf, int64(k), 10) }

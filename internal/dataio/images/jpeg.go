@@ -23,7 +23,6 @@ func ReadJPEG(r io.Reader) (ndarray.Array, error) {
 	if err != nil {
 		return ndarray.Array{}, jpegError(err)
 	}
-	// Every block of 8 x 8 pixels takes at least one bit.
 	if pixels := int64(config.Width) * int64(config.Height); pixels > 512*int64(len(data)) {
 		return ndarray.Array{}, fmt.Errorf("is truncated or corrupt (its header states %d x %d pixels, more than "+
 			"%d bytes can hold)", config.Height, config.Width, len(data))

@@ -75,7 +75,6 @@ func ReadPNG(r io.Reader) (ndarray.Array, error) {
 	return ndarray.Array{}, refuse("an image with transparent pixels")
 }
 
-// refuse is the error for an image of another kind.
 func refuse(what string) error {
 	return fmt.Errorf("is %s, expected grayscale or RGB; convert it, for instance with %s", what, ConvertHint)
 }

@@ -108,12 +108,10 @@ func tiffPages(data []byte) (pages []*tiffFile, err error) {
 	return pages, nil
 }
 
-// kind is the size and the depth, for errors.
 func (t *tiffFile) kind() string {
 	return fmt.Sprintf("%d x %d pixels of %d x %d bits", t.rows, t.cols, t.channels, t.bits)
 }
 
-// tiffFile is the directory of a TIFF file.
 type tiffFile struct {
 	data  []byte
 	order binary.ByteOrder
@@ -198,7 +196,6 @@ func (t *tiffFile) integer(b []byte, size int) uint64 {
 	return t.order.Uint64(b)
 }
 
-// one is the first value of a tag.
 func (t *tiffFile) one(tag uint16, absent uint64) uint64 {
 	if v := t.tags[tag]; len(v) > 0 {
 		return v[0]
@@ -320,7 +317,6 @@ func (t *tiffFile) pixels() (ndarray.Array, error) {
 	return a, nil
 }
 
-// unpack returns the size bytes of a part.
 func (t *tiffFile) unpack(from []byte, size int) ([]byte, error) {
 	part := make([]byte, size)
 	var r io.Reader = bytes.NewReader(from)

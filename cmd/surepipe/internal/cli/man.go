@@ -39,7 +39,6 @@ func writeManual(cmd *cobra.Command, folder string) error {
 	}
 	cmd.InitDefaultHelpFlag()
 	cmd.DisableAutoGenTag = true
-	// The pages are made from Markdown, in which indented lines alone keep their form.
 	long := cmd.Long
 	cmd.Long = indented(long)
 	defer func() { cmd.Long = long }()

@@ -28,7 +28,6 @@ const (
 // no result depends. With names to write to it makes the result again, in the same folder.
 func CommandLine(cmd *cobra.Command) string { return cmd.Annotations[commandLineKey] }
 
-// KeepCommandLine sets it when the command begins.
 func KeepCommandLine(cmd *cobra.Command) {
 	words := []string{cmd.CommandPath()}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -52,7 +51,6 @@ func KeepCommandLine(cmd *cobra.Command) {
 // PythonLine is the line of Python that makes the same with the package surepipe, "" where there is none.
 func PythonLine(cmd *cobra.Command) string { return cmd.Annotations[pythonKey] }
 
-// pythonLine writes it of the flags that were set.
 func pythonLine(cmd *cobra.Command) string {
 	verb := cmd.Name()
 	if verb != "run" && verb != "sweep" || cmd.Flags().Changed("exec") {
@@ -82,7 +80,6 @@ func pythonLine(cmd *cobra.Command) string {
 	return "import surepipe; found = surepipe." + verb + "(" + strings.Join(append(first, rest...), ", ") + ")"
 }
 
-// shellWord quotes a word where a shell would change it.
 func shellWord(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+.,:/@%") == "" {
 		return s

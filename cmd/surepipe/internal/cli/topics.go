@@ -88,7 +88,6 @@ func FlagsFirst(cmd *cobra.Command, topics []Topic, text string) {
 	})
 }
 
-// listed prints a topic with those of its flags that there are.
 func listed(w io.Writer, t Topic, flags *pflag.FlagSet) {
 	own := t.of(flags)
 	fmt.Fprint(w, Hanging(fmt.Sprintf("  %-12s", t.Name), names(own), columns))

@@ -14,7 +14,6 @@ import (
 	"surepipe/study"
 )
 
-// severities say what a warning means for the numbers.
 var severities = []string{
 	warning.Note:    "to know: the numbers stand",
 	warning.Caution: "caution: an assumption is in doubt, or something is missing; exit status 0",
@@ -58,7 +57,6 @@ func codes() []string {
 	return lists.Map(warning.Kinds(), func(k *warning.Kind) string { return k.Code })
 }
 
-// explain prints what warnings mean, the gravest first.
 func explain(w io.Writer, kinds []*warning.Kind) error {
 	for i, k := range kinds {
 		text := k.Says

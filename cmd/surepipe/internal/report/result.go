@@ -50,7 +50,6 @@ func Choices(r *study.Result, out io.Writer) error {
 	return w.Flush()
 }
 
-// marginText explains the margin of the tangent space.
 const marginText = "distance to the nearest other support, rank or clustering, over the error of the solution"
 
 func weights(r *study.Result, w io.Writer) {
@@ -182,7 +181,6 @@ func criteria(r *study.Result, w io.Writer) {
 	}
 }
 
-// losses prints the true loss, where it is known, and the projected risk.
 func losses(r *study.Result, w io.Writer) {
 	if r.Loss != nil {
 		fmt.Fprintf(w, "true loss\t%.6g\t%.6g per coordinate\n", *r.Loss, *r.Loss/float64(r.D))
@@ -209,7 +207,6 @@ func loss(r *study.Result, w io.Writer) {
 	fmt.Fprintf(w, "loss\t%.6g\t%s\n", *r.LossValue, deviance)
 }
 
-// unsettled marks a result that should not be trusted.
 func unsettled(r *study.Result) string {
 	if r.Exec != "" {
 		return " NOT SMOOTH"

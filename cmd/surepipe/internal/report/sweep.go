@@ -61,7 +61,6 @@ func (s Sweep) columns() []risk.Criterion {
 	return slices.Compact([]risk.Criterion{risk.SURE, s.Options.Criterion})
 }
 
-// cell is a value with its standard error as columns of the table.
 func cell(value, stdErr float64) string {
 	switch {
 	case math.IsNaN(value):
@@ -150,7 +149,6 @@ func Swept(out io.Writer, r *study.Swept) error {
 // believed reports that an audit takes the place of the criterion as the error of prediction.
 func believed(a *pipeline.Audit) bool { return !a.Together() && a.Disagrees() }
 
-// audited is what fits without some observations say.
 func audited(a *pipeline.Audit) string {
 	by := ""
 	if a.By != "" {
@@ -200,7 +198,6 @@ func choice(b *strings.Builder, r *study.Swept) {
 	fmt.Fprintf(b, "%s\n", mark(r.Lines[c.Index], r.Options.Criterion))
 }
 
-// divergence is that of a point, with its error where it has one.
 func divergence(m study.SweepMinimum) string {
 	if m.DivergenceStdErr == 0 {
 		return fmt.Sprintf("%.6g", m.Divergence)
@@ -208,7 +205,6 @@ func divergence(m study.SweepMinimum) string {
 	return study.PlusMinus(m.Divergence, m.DivergenceStdErr)
 }
 
-// intercepts are those of a fit, in the order of the classes where there are several.
 func intercepts(r study.InterceptResult) (text string) {
 	for k, b0 := range r.All() {
 		switch {
@@ -250,7 +246,6 @@ func alike(r *study.Swept, points []int) string {
 	return strings.Join(parts, "; ")
 }
 
-// minimumText are the weights of a minimum.
 func minimumText(m study.SweepMinimum) string {
 	var parts []string
 	for name, value := range m.WeightsResult.Each {
