@@ -93,6 +93,7 @@ func (s *Sparse) At(i, j int) (v float64) {
 
 func (s *Sparse) T() mat.Matrix { return mat.Transpose{Matrix: s} }
 
+// Data are the arrays as data.
 func (a Arrays) Data() (Data, error) {
 	d := Data{data: "arrays"}
 	files := dataio.Memory{}

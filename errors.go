@@ -81,6 +81,7 @@ func passing[T any](g *gate, f func(T) error) func(T) error {
 	return func(v T) error { return g.pass(func() error { return f(v) }) }
 }
 
+// errLate ends work that is left behind.
 var errLate = errors.New("the call has ended")
 
 func (g *gate) writer(w io.Writer) io.Writer {

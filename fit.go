@@ -88,8 +88,10 @@ func (f *Fit) at(ctx context.Context) (*study.Estimator, error) {
 	return f.of.at(ctx, &r, nil)
 }
 
+// Estimator is that of the fit.
 func (f *Fit) Estimator() *Estimator { return f.of }
 
+// Risk is what the packages below know of the estimate.
 func (f *Fit) Risk() pipeline.Risk { return f.risk }
 
 // Project estimates the risk of the image itself, in what the operator sees, by projected SURE, into the result: it
@@ -292,6 +294,7 @@ func ReadFit(r io.Reader) (*Model, error) {
 	return modelOf(f)
 }
 
+// Predict is [Fit.Predict].
 func (m *Model) Predict(ctx context.Context, d Data) (*Prediction, error) {
 	return call(ctx, func() (*Prediction, error) {
 		name := d.data
@@ -302,6 +305,7 @@ func (m *Model) Predict(ctx context.Context, d Data) (*Prediction, error) {
 	}, nil)
 }
 
+// WriteTo is [Fit.WriteTo].
 func (m *Model) WriteTo(w io.Writer) (int64, error) {
 	c := &counted{Writer: w}
 	err := m.fit.Write(c)

@@ -204,6 +204,7 @@ func (e *Estimator) SweepBelow(s request.Sweep, shard Shard) (*study.Sweep, erro
 	return sweep, err
 }
 
+// FitBelow is the fit at the point that a sweep of the estimator chooses.
 func (e *Estimator) FitBelow(r *study.Swept) *Fit {
 	return chosen(e, e.job, r)
 }

@@ -27,25 +27,32 @@ func NewBatch(dev Device, buf Buffer, k, n int) Batch {
 	return Batch{dev: dev, buf: buf, k: k, n: n, stride: n}
 }
 
+// K is the number of vectors.
 func (b Batch) K() int { return b.k }
 
+// N is the length of each vector.
 func (b Batch) N() int { return b.n }
 
+// Stride is the distance between the starts of consecutive vectors.
 func (b Batch) Stride() int { return b.stride }
 
+// Offset is the position of the first value in the batch's buffer.
 func (b Batch) Offset() int { return b.off }
 
 // Device is the device, or the view of one, that the batch was allocated on; nil for the zero
 // Batch.
 func (b Batch) Device() Device { return b.dev }
 
+// Buffer is the device's handle on the batch's memory.
 func (b Batch) Buffer() Buffer { return b.buf }
 
+// IsZero reports whether b is the zero Batch.
 func (b Batch) IsZero() bool { return b.dev == nil }
 
 // Contiguous reports whether the k vectors follow each other without gaps.
 func (b Batch) Contiguous() bool { return b.k <= 1 || b.stride == b.n }
 
+// Bytes is the size of the batch's values, without the gaps between vectors.
 func (b Batch) Bytes() int64 { return 8 * int64(b.k) * int64(b.n) }
 
 // Rows is the view of vectors i to j-1.
@@ -92,12 +99,14 @@ func (b Batch) Free() {
 	}
 }
 
+// Free frees batches, in any order.
 func Free(batches ...Batch) {
 	for _, b := range batches {
 		b.Free()
 	}
 }
 
+// String gives the shape, "k x n".
 func (b Batch) String() string { return fmt.Sprintf("%d x %d", b.k, b.n) }
 
 // ToHost copies b into a new row-major k x n slice.

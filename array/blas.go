@@ -29,6 +29,7 @@ type BLASReport struct {
 	// Advice says what to do where the kernels are slow for this processor and were not corrected;
 	// else empty.
 	Advice string
+	// Path is the file that was opened; empty for pure Go.
 	Path   string
 	LAPACK string
 	// Reason says why this one is in use: it was asked for, it was found, or nothing was found.
@@ -128,6 +129,7 @@ func chooseBLAS(choice string) (BLASReport, error) {
 	return BLASReport(report), nil
 }
 
+// BLASInfo describes the BLAS and LAPACK that the host device uses.
 func BLASInfo() BLASReport {
 	if report := blasReport.Load(); report != nil {
 		return *report

@@ -2,6 +2,7 @@ package array
 
 import "surepipe/array/internal/simd"
 
+// hostBlocks is the places of blocks along a diagonal.
 type hostBlocks struct {
 	held
 	first, size []int32

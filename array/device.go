@@ -69,12 +69,14 @@ type Device interface {
 	// after a signal, sooner than what is under way looks at its context. Operations that take long
 	// end early.
 	Stop(err error)
+	// Close frees all that the device holds.
 	Close() error
 
 	// Upload copies the row-major K x N values of src into dst.
 	Upload(dst Batch, src []float64)
 	// Download copies src into the row-major K x N slice dst.
 	Download(dst []float64, src Batch)
+	// Copy sets dst = src.
 	Copy(dst, src Batch)
 	// Fill sets every value of dst to a.
 	Fill(dst Batch, a float64)
@@ -178,16 +180,23 @@ func (s Shape) T() Shape { return Shape{s.Cols, s.Rows} }
 
 // Index is a list of coordinates on a device.
 type Index interface {
+	// Len is the number of coordinates.
 	Len() int
+	// Bytes is the device memory it holds.
 	Bytes() int64
+	// Free gives the memory back.
 	Free()
 }
 
 // CSR is a sparse matrix on a device, compressed by rows.
 type CSR interface {
+	// Dims is the matrix's size.
 	Dims() (rows, cols int)
+	// Nonzeros is the number of stored entries.
 	Nonzeros() int
+	// Bytes is the device memory it holds.
 	Bytes() int64
+	// Free gives the memory back.
 	Free()
 }
 
@@ -197,7 +206,9 @@ type Blocks interface {
 	Len() int
 	// End is one more than the largest coordinate in a block, or 0.
 	End() int
+	// Bytes is the device memory it holds.
 	Bytes() int64
+	// Free gives the memory back.
 	Free()
 }
 

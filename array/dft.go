@@ -9,8 +9,11 @@ import (
 // DFT is the discrete Fourier transform of complex arrays of one shape on a device. Complex numbers
 // are pairs of real ones, real part and imaginary part side by side.
 type DFT interface {
+	// Shape is the shape of the arrays.
 	Shape() Shape
+	// Bytes is the device memory it holds.
 	Bytes() int64
+	// Free gives the memory back.
 	Free()
 }
 

@@ -34,6 +34,7 @@ type Mapped struct {
 	Add func(sums []float64, first, m int, rows []float64)
 }
 
+// maps is the name of the maps of what has the name of.
 type maps struct{ of any }
 
 // Maps are S_i X for the X of the name, computed where they are not known. They must not be changed.

@@ -2,7 +2,9 @@ package array
 
 // Memory is something on a device that is freed once: a [Batch], an [Index], a [CSR].
 type Memory interface {
+	// Bytes is the device memory it holds.
 	Bytes() int64
+	// Free gives the memory back.
 	Free()
 }
 
@@ -12,6 +14,7 @@ type Owner interface {
 	Release()
 }
 
+// Owned is the memory that an owner holds.
 func Owned(o Owner) Memory { return owned{o} }
 
 type owned struct{ Owner }
@@ -21,6 +24,7 @@ func (o owned) Free() { o.Release() }
 // Held is the memory that one owner frees at once. It is embedded in what owns it.
 type Held struct{ memory []Memory }
 
+// Hold adds memory, which h then owns.
 func (h *Held) Hold(memory ...Memory) { h.memory = append(h.memory, memory...) }
 
 func (h *Held) Bytes() int64 {

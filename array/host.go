@@ -49,12 +49,14 @@ func NewHostOf(bytes int64) *Host {
 	return h
 }
 
+// MemoryError says that there is less memory than is needed.
 type MemoryError struct{ Needed, Limit int64 }
 
 func (e *MemoryError) Error() string {
 	return fmt.Sprintf("%d bytes of memory are needed, and there are %d", e.Needed, e.Limit)
 }
 
+// Name is "cpu".
 func (h *Host) Name() string { return "cpu" }
 
 // Request returns the host itself: it has no faults, so requests need no views of their own.
@@ -138,6 +140,7 @@ func (h *Host) Available() (bytes int64, bounded bool) {
 	return max(h.limit-h.Stats().LiveBytes, 0), true
 }
 
+// Reserve grants most, at once.
 func (h *Host) Reserve(_ context.Context, _, most int64) (granted int64, release func(), err error) {
 	return most, nothingReserved, nil
 }
@@ -150,6 +153,7 @@ func (h *Host) Stats() Stats {
 	return h.stats
 }
 
+// Err is nil unless the device has been stopped: the host has no faults of its own.
 func (h *Host) Err() error {
 	if err := h.fault.Load(); err != nil {
 		return *err
@@ -157,6 +161,7 @@ func (h *Host) Err() error {
 	return nil
 }
 
+// Sync returns Err: the host's operations are done when they return.
 func (h *Host) Sync() error { return h.Err() }
 
 // Stop ends all operations, those that are under way too.
@@ -173,6 +178,7 @@ func (h *Host) unknown(out []float64) {
 	}
 }
 
+// Close empties the pool. Batches that have not been freed stay usable.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

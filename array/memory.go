@@ -9,6 +9,7 @@ import (
 
 // OutOfMemory is the fault of an Alloc for which the device had too little memory.
 type OutOfMemory struct {
+	// Device is the device's name, and Op the operation that needed memory.
 	Device, Op string
 	// Bytes is what Op needed, Available what was left of the device's Limit.
 	Bytes, Available, Limit int64

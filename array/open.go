@@ -17,11 +17,15 @@ type Driver interface {
 	Open(i int, memory int64) (Device, error)
 }
 
+// Card describes a device that can be opened.
 type Card struct {
-	Name         string
+	// Name is what [Open] takes, "cuda:0".
+	Name string
+	// Model is the manufacturer's name for it.
 	Model        string
 	Memory, Free int64
-	Driver       string
+	// Driver is the driver's version.
+	Driver string
 }
 
 // drivers are the registered drivers: kinds has their names, in order.
@@ -59,6 +63,7 @@ func driver(kind string) Driver {
 	return drivers.of[kind]
 }
 
+// Cards describes the devices of all drivers.
 func Cards() ([]Card, error) {
 	var all []Card
 	for _, kind := range Kinds()[1:] {

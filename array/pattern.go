@@ -10,9 +10,13 @@ import (
 // Pattern is the places of the entries of sparse matrices, on a device. The entries themselves are
 // vectors: a batch whose vector i has one value for each place is a batch of sparse matrices Z_i.
 type Pattern interface {
+	// Dims is the matrices' size.
 	Dims() (rows, cols int)
+	// Len is the number of entries.
 	Len() int
+	// Bytes is the device memory it holds.
 	Bytes() int64
+	// Free gives the memory back.
 	Free()
 }
 
@@ -208,6 +212,7 @@ func (b Batch) from(v, i int) []float64 {
 	return b.data()[v*b.stride+i:]
 }
 
+// sampleBlock is the number of entries that are computed at a time.
 const sampleBlock = 64
 
 func sampleKernel(t *task, lo, hi int) {

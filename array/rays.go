@@ -24,8 +24,11 @@ type Ray struct {
 
 // Rays is a matrix of rays on a device.
 type Rays interface {
+	// Dims is the number of rays and of pixels.
 	Dims() (rays, pixels int)
+	// Bytes is the device memory it holds.
 	Bytes() int64
+	// Free gives the memory back.
 	Free()
 }
 
@@ -112,6 +115,7 @@ func RayRuns(s Shape, rays []Ray) []RayRun {
 	return runs
 }
 
+// hostRays is a list of rays through images of a shape.
 type hostRays struct {
 	held
 	shape Shape

@@ -50,8 +50,10 @@ type card struct {
 	products products
 }
 
+// ErrClosed is the fault of a device that has been closed.
 var ErrClosed = errors.New("the device is closed")
 
+// Name is "cuda:0" for the first card.
 func (d *Device) Name() string { return d.name }
 
 // Request returns a view of the card for one piece of work: faults that concern only this work
@@ -75,6 +77,7 @@ func (d *Device) Err() error {
 	return nil
 }
 
+// Stop makes err a fault of the card.
 func (d *Device) Stop(err error) {
 	if d.whole != nil {
 		d = d.whole
@@ -121,6 +124,7 @@ func (d *Device) do(op string, b array.Batch, f func() error) bool {
 	return true
 }
 
+// Sync waits for all operations issued so far and returns Err.
 func (d *Device) Sync() error {
 	d.do("Sync", array.Batch{}, d.stream.Synchronize)
 	return d.Err()

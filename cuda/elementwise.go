@@ -8,6 +8,7 @@ import (
 	"surepipe/array"
 )
 
+// grid is the shape of a launch.
 type grid struct{ x, y, bx, by int }
 
 const (

@@ -30,6 +30,7 @@ func (d *Device) Stats() array.Stats {
 	return d.stats
 }
 
+// Available is how many bytes Alloc can still serve, not counting those reserved.
 func (d *Device) Available() (bytes int64, bounded bool) {
 	return max(0, d.free()-d.reserved.Bytes()), true
 }
@@ -50,6 +51,7 @@ func (d *Device) Alloc(k, n int) array.Batch {
 	return array.NewBatch(d, buf, k, n)
 }
 
+// Put returns a batch with a copy of the row-major slice.
 func (d *Device) Put(data []float64, k, n int) array.Batch {
 	if len(data) != k*n {
 		panic(fmt.Sprintf("array: Put of %d values as %d x %d", len(data), k, n))

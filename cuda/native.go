@@ -72,6 +72,7 @@ import (
 	"gorgonia.org/cu"
 )
 
+// driverError is a CUresult of a call that does not go through gorgonia.org/cu.
 type driverError int
 
 func (e driverError) Error() string {
@@ -124,6 +125,7 @@ func newPinned(n int) (p pinned, err error) {
 func (p pinned) pointer() unsafe.Pointer { return unsafe.Pointer(&p.values[0]) }
 func (p pinned) free() error             { return driverResult(C.host_free(p.at)) }
 
+// blasError is a cublasStatus_t.
 type blasError int
 
 const (
@@ -148,6 +150,7 @@ func blasResult(s C.cublasStatus_t) error {
 	return blasError(s)
 }
 
+// blasHandle is a cuBLAS handle bound to a stream; 0 for none.
 type blasHandle struct{ h C.uintptr_t }
 
 func newBLAS(stream cu.Stream) (h blasHandle, err error) {

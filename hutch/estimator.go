@@ -21,6 +21,7 @@ const DefaultQueries = 102
 // Estimator is one way to estimate a trace. Each is a type in a file of its own, and the table
 // behind [Estimators] lists them. An estimator is a value without state.
 type Estimator interface {
+	// Name is one of the constants above.
 	Name() string
 	// First is the number of queries to begin with where probes are added until the trace's part of
 	// an error is at most the given share of the rest of it. At a share of a tenth that is enough
@@ -33,6 +34,7 @@ type Estimator interface {
 	layout(queries int) (l Layout, reason string)
 }
 
+// estimators is the table of all estimators.
 var estimators = []Estimator{hutchPP{}, hutchinson{}, exact{}}
 
 // Estimators lists the names that [NewPlan] knows.
@@ -40,6 +42,7 @@ func Estimators() []string {
 	return lists.Map(estimators, Estimator.Name)
 }
 
+// ByName returns the estimator of that name, and whether there is one.
 func ByName(name string) (Estimator, bool) {
 	for _, e := range estimators {
 		if e.Name() == name {
@@ -100,10 +103,12 @@ type Plan struct {
 	// Estimator is what will be computed. It is the exact trace even where a randomized one was
 	// asked for, if the matrix is so small that the exact trace costs no more.
 	Estimator Estimator
-	Dim       int
+	// Dim is the size d of the matrix.
+	Dim int
 	Layout
 }
 
+// Exact reports whether the estimate is not random.
 func (p Plan) Exact() bool { return p.Basis == UnitBasis }
 
 // Vectors is the number of vectors in the largest phase, as far as the plan determines it.
@@ -121,6 +126,7 @@ type PlanError struct {
 	Reason   string
 }
 
+// Error is "queries 100: hutch++ takes ...".
 func (e *PlanError) Error() string {
 	return fmt.Sprintf("%s %v: %s", e.Argument, e.Value, e.Reason)
 }

@@ -14,6 +14,7 @@ func (exact) Name() string                { return Exact }
 func (exact) First(float64) int           { return 0 }
 func (exact) layout(int) (Layout, string) { return Layout{Basis: UnitBasis, Needs: Images}, "" }
 
+// Known is the estimate of a trace that is known without any query. It carries the given seed.
 func Known(trace, frobenius2 float64, seed uint64) Estimate {
 	return Estimate{Estimator: Exact, Trace: trace, Frobenius2: frobenius2, Seed: seed, Exact: true}
 }

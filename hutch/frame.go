@@ -35,6 +35,7 @@ func NewFrame(vectors array.Batch) (*Frame, error) {
 	return f, nil
 }
 
+// Basis are b_1 ... b_q, which stay the frame's.
 func (f *Frame) Basis() *array.Fixed { return &f.basis }
 
 // Products are <b_i, M b_j> by the images M b_1 ... M b_q, q x q.
@@ -66,6 +67,7 @@ func (f *Frame) Coordinates(products []float64) []float64 {
 	return f.projection.Vector(at)
 }
 
+// Free gives the frame's memory back.
 func (f *Frame) Free() {
 	f.basis.Free()
 	if f.projection != nil {

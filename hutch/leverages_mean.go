@@ -122,6 +122,7 @@ func extrapolated(all float64, without [groups]float64, base float64, count [gro
 	return all + c
 }
 
+// entries is the work of [Leverages.Mean]. With a shift the samples, and t, are those of h_i - shift_i.
 type entries struct {
 	*Leverages
 	m, d  int
@@ -309,6 +310,7 @@ func (e *entries) score(i int, alpha, mean, s2, t float64) (g, slope float64) {
 	return dv*left - 2*(mean-t)*v, ddv*left + alpha*dv*dv + 2*v
 }
 
+// entriesPerPart are the entries that are taken by one of the goroutines that share them.
 const entriesPerPart = 1 << 14
 
 // values are the means of f at the estimates from all probes, from those without each group, and at

@@ -9,6 +9,7 @@ import (
 // Signs are probes of random signs, +1 and -1, that need not exist as vectors: any part of them can
 // be drawn.
 type Signs struct {
+	// K is the number of probes, and Dim their length.
 	K, Dim int
 	// Draw sets dst, K x n, to the entries from to from+n-1 of every probe.
 	Draw func(dst array.Batch, from int)
@@ -25,7 +26,8 @@ type Moments struct {
 	// nil where M does not offer it. What it sets for a probe must not depend on the others, unless
 	// there is only one.
 	Compute func(ctx context.Context, dev array.Device, x Signs, share float64, quad, norm2, left []float64) error
-	Bytes   int64
+	// Bytes is the working memory of a probe.
+	Bytes int64
 }
 
 // RademacherPart sets vector j of dst to the entries from to from+n-1 of the probe that

@@ -79,8 +79,10 @@ func entry(i, size int) (at int, sign float64) {
 	return at, 1
 }
 
+// Device is where the map is, and the vectors that it takes.
 func (p *Projection) Device() array.Device { return p.dev }
 
+// Free gives the map's memory back.
 func (p *Projection) Free() { p.csr.Free() }
 
 // Vector is S x for a single vector, or x itself where it is no longer than S x.

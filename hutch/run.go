@@ -8,6 +8,7 @@ import (
 	"surepipe/array"
 )
 
+// Phase is the purpose of a query.
 type Phase int
 
 // The phases of an estimate, in order. Those that a plan does not have are empty.
@@ -45,6 +46,7 @@ func (m Matrix) oracle(needed Need, share float64) Oracle {
 	}
 }
 
+// DefaultShare is the default of [Options].Share.
 const DefaultShare = 0.01
 
 // Options are the parts of an estimate that its plan leaves open. The zero value is ready to use.
@@ -105,6 +107,7 @@ func NewRun(dev array.Device, plan Plan, m Matrix, o Options) *Run {
 	return r
 }
 
+// Plan is the plan of the run.
 func (r *Run) Plan() Plan { return r.plan }
 
 // Count is the number of vectors in a phase. Before the end of the sketch only that of the sketch
@@ -246,6 +249,7 @@ func (r *Run) Missing(target float64) (int, error) { return r.tally.missing(targ
 // be in progress. The estimator must be a random one.
 func (r *Run) Grow(n int) { r.tally.Grow(n) }
 
+// Free frees the run's device memory. No other call may be in progress, and none may follow.
 func (r *Run) Free() {
 	array.Free(r.sketch, r.basis)
 	r.sketch, r.basis = array.Batch{}, array.Batch{}

@@ -11,8 +11,10 @@ import (
 
 // Estimate is the result of the queries to a matrix M.
 type Estimate struct {
+	// Estimator is the name of the estimator that was used.
 	Estimator string
-	Trace     float64
+	// Trace is the estimate of tr M.
+	Trace float64
 	// StdErr is the standard error of Trace, 0 where Trace is not random. For few samples it is
 	// multiplied by [Widened]: the interval of 2 StdErr to both sides contains tr M with the
 	// probability, 95.4%, that it has for a normal distribution.

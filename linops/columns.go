@@ -51,6 +51,7 @@ func scaledColumns(x *mat.Dense, s []float64) *mat.Dense {
 	return c
 }
 
+// columns is A diag(s) by products with A.
 type columns struct {
 	base
 	a    known

@@ -172,6 +172,7 @@ func (a *CSR) onSpace(dev array.Device, t space.Space) Restricted {
 	return nil
 }
 
+// Nonzeros is the number of stored entries.
 func (a *CSR) Nonzeros() int { return len(a.m.Values) }
 
 // Dense writes X as a matrix; nil if it has no rows or no columns.

@@ -200,6 +200,7 @@ func BlockProducts(dst array.Batch, a, b Operator, h []float64) bool {
 	return true
 }
 
+// outcome has the columns of A that belong to one, d x n, and their places.
 type outcome struct {
 	places  []int
 	columns []float64

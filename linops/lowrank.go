@@ -30,6 +30,7 @@ func newLowRank(dev array.Device, t space.Space) *lowRank {
 	return a
 }
 
+// tangent is the form of a tangent space of the m x n matrices of rank r.
 type tangent struct{ space.Form }
 
 func (a tangent) len() int { return (a.Shape.Rows + a.Shape.Cols) * a.Rank }

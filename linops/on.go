@@ -47,6 +47,7 @@ func fits(t space.Space, p int) bool {
 
 func canRestrict(a *known) bool { return a.s.On != nil }
 
+// embedding is E, R^n -> R^p.
 type embedding struct{ base }
 
 func newEmbedding(t space.Space) *embedding {

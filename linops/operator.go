@@ -17,7 +17,9 @@ type Operator interface {
 // Restricted is an operator that owns what it holds, as the results of [On] and [ScaleColumns] do.
 type Restricted interface {
 	Operator
+	// Bytes is the device memory that it holds.
 	Bytes() int64
+	// Release frees that memory. The operator is dead afterwards.
 	Release()
 }
 

@@ -16,6 +16,7 @@ type Pairs struct {
 	Weights []float64
 }
 
+// Weight is w_i.
 func (p *Pairs) Weight(i int) float64 {
 	if p.Weights == nil {
 		return 1

@@ -17,6 +17,7 @@ type Part struct {
 	Operator func() (a Operator, release func(), err error)
 }
 
+// Shape is that of the part's matrices.
 func (p *Part) Shape() array.Shape { return array.Shape{Rows: len(p.Rows), Cols: len(p.Columns)} }
 
 // Parts divides the entries at the given places of a row-major matrix. Rows and columns without an entry

@@ -38,8 +38,10 @@ func NewPlaces(dev array.Device, shape array.Shape, set []int) *Places {
 	return p
 }
 
+// Pattern is the set as the places of a sparse matrix's entries. It belongs to the set.
 func (p *Places) Pattern() array.Pattern { return p.pattern }
 
+// Len is the number of entries in the set.
 func (p *Places) Len() int { return p.pattern.Len() }
 
 // Panel is the number of entries in a panel; the last has what is left.

@@ -156,6 +156,7 @@ func (a *Selection) sort() {
 	a.rows = rows
 }
 
+// Release frees the device memory. The operator is dead afterwards.
 func (a *Selection) Release() {
 	if a.on != nil {
 		a.on.Free()
@@ -171,6 +172,7 @@ func (a *Selection) Release() {
 	}
 }
 
+// Indices lists the selected coordinates. It must not be modified.
 func (a *Selection) Indices() []int { return a.idx }
 
 // pick panics where vectors of length p are longer than an index reaches.

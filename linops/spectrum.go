@@ -12,6 +12,7 @@ type Spectrum struct {
 	Values func() []float64
 }
 
+// Known reports whether the eigenvalues are known.
 func (c Spectrum) Known() bool { return c.Values != nil }
 
 func (c Spectrum) times(alpha float64) Spectrum {

@@ -182,11 +182,13 @@ type Panels struct {
 	Accumulate func(dst, z array.Batch, from int)
 }
 
+// Number is a number that may not be known.
 type Number struct {
 	Value float64
 	Known bool
 }
 
+// Known returns a number that is known.
 func Known(value float64) Number { return Number{value, true} }
 
 func (n Number) times(m Number) Number {

@@ -15,6 +15,7 @@ import (
 	"surepipe/risk/warning"
 )
 
+// Auditing says whether the chosen point of a sweep is audited.
 type Auditing int
 
 // Not at all; where it is cheap beside the sweep; always.
@@ -65,14 +66,18 @@ const (
 	runRatio, runBars = 1.3, 2
 )
 
+// Disagrees reports that the criterion is not to be believed.
 func (a *Audit) Disagrees() bool { return math.Abs(a.Bars) > mostBars }
 
+// Together reports that neighbours were left out together.
 func (a *Audit) Together() bool { return a.By == "runs" || a.By == "patches" }
 
+// Correlates reports that neighbours that are left out together are predicted much worse than single ones.
 func (a *Audit) Correlates() bool {
 	return a.Together() && a.Bars > runBars && a.Error > runRatio*a.Says
 }
 
+// Warnings are those of the result that was audited.
 func (a *Audit) Warnings() []Warning {
 	label := a.Criterion.Rule().Label
 	switch {

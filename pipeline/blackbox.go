@@ -17,6 +17,7 @@ import (
 // BlackBox is an estimator of which only the values are known: a Go function, or a program
 // ([Command]).
 type BlackBox struct {
+	// Name is for messages and results.
 	Name string
 	// D is the length of y.
 	D int
@@ -83,8 +84,10 @@ const (
 	Thinning BlackBoxMethod = "thinning"
 )
 
+// BlackBoxRow is all that is known of a method.
 type BlackBoxRow struct {
 	Name BlackBoxMethod
+	// Help explains it in lines of at most 66 columns.
 	Help string
 	// Sigma2 says that it needs sigma2, and Counts that y are counts, which it needs no sigma2 for.
 	Sigma2, Counts bool
@@ -97,6 +100,7 @@ type BlackBoxRow struct {
 	estimate func(*evaluations, context.Context, Options) (Risk, error)
 }
 
+// BlackBoxRows is the table of the methods.
 func BlackBoxRows() []BlackBoxRow {
 	return []BlackBoxRow{
 		{Name: MonteCarlo, estimate: (*evaluations).monteCarlo, Least: 2,
@@ -130,6 +134,7 @@ unbiased; sigma2 stands for the mean of y`},
 
 const atMoreNoise = "the squared error at noise of variance (1 + alpha) sigma2, for alpha = %g"
 
+// BlackBoxMethods lists the methods.
 func BlackBoxMethods() []BlackBoxMethod {
 	return lists.Map(BlackBoxRows(), func(r BlackBoxRow) BlackBoxMethod { return r.Name })
 }
@@ -144,7 +149,8 @@ func (m BlackBoxMethod) Row() BlackBoxRow {
 const (
 	// DefaultStep is the default of Eps, as a share of sigma: 1% of the noise is far above the rounding
 	// errors of single precision, and kinks within it are few.
-	DefaultStep  = 0.01
+	DefaultStep = 0.01
+	// CheckFactor is the factor between the steps that are compared.
 	CheckFactor  = 10
 	DefaultAlpha = 0.1
 )
@@ -202,6 +208,7 @@ func (b *BlackBox) check() error {
 	return nil
 }
 
+// evaluations calls a black box at one choice of the weights.
 type evaluations struct {
 	box        *BlackBox
 	weights, y []float64
@@ -245,6 +252,7 @@ func step(y []float64, h float64, v []float64) []float64 {
 	return x
 }
 
+// undefined are the criteria of a result that has none.
 var undefined = risk.Criteria{
 	GCV: math.NaN(), GCVStdErr: math.NaN(), GCVTraceErr: math.NaN(), AIC: math.NaN(), BIC: math.NaN(),
 	Sigma2DF: math.NaN(), ALO: math.NaN(), ALOStdErr: math.NaN(),

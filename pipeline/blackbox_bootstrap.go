@@ -30,6 +30,7 @@ func draw(w []float64, seed uint64, sample, number int) {
 	}
 }
 
+// pair is what is kept of a pair of draws, w and -w.
 type pair struct {
 	// value is the mean of the two estimates of the risk, and divergence that of <w, f(y*)> over
 	// sqrt(alpha) sigma.

@@ -34,6 +34,7 @@ type Command struct {
 
 // CommandError is the failure of one run of a command.
 type CommandError struct {
+	// Args are the program and its arguments, with the weights.
 	Args []string
 	// Reason says what happened, and Stderr holds the last lines of the program's standard error.
 	Reason, Stderr string
@@ -49,6 +50,7 @@ func (e *CommandError) Error() string {
 	return text
 }
 
+// Unwrap is the error of package os/exec, if there is one.
 func (e *CommandError) Unwrap() error { return e.Err }
 
 // quoted is a command line of the arguments, for messages.
@@ -217,6 +219,7 @@ func (c Command) answer(text []byte, fail func(error, string, ...any) ([]float64
 	return a.Data, nil
 }
 
+// bounded keeps what is written, up to a bound.
 type bounded struct {
 	text []byte
 	most int
@@ -233,6 +236,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// lastBytes keeps the end of what is written.
 type lastBytes struct{ text []byte }
 
 func (l *lastBytes) Write(p []byte) (int, error) {

@@ -16,7 +16,8 @@ type Event struct {
 	// that computes it, and its hyperparameters, one for each axis. Both are empty elsewhere.
 	Stage   SweepStage
 	Weights []float64
-	Ended   bool
+	// Ended distinguishes the end of the work from its beginning.
+	Ended bool
 	// Risk is the result of a sample that succeeded, else nil. It holds quantities worth measuring:
 	// Solve and Divergence times, Trace.Queries, Iterations, Converged, CacheBytes. It must not be
 	// modified.

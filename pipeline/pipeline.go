@@ -23,21 +23,28 @@ import (
 	"surepipe/vjp"
 )
 
+// Risk is the outcome for one sample.
 type Risk = stages.Risk
 
+// Autoregression is noise that is correlated in the order of the observations.
 type Autoregression = stages.Autoregression
 
+// Warning is a reason to doubt a result.
 type Warning = stages.Warning
 
+// ErrNoDiagonal says why leave-one-out is not known.
 var ErrNoDiagonal = stages.ErrNoDiagonal
 
+// ErrNoBlocks says why leave-group-out is not known.
 var ErrNoBlocks = stages.ErrNoBlocks
 
 // CloseMargin is the margin of the tangent space below which reports mention it.
 const CloseMargin = stages.CloseMargin
 
+// Verification is the result of an independent check.
 type Verification = verify.Verification
 
+// SampleError is a failure that belongs to one sample.
 type SampleError = stages.SampleError
 
 // Options are a pipeline's settings. The zero value of a field asks for the default.
@@ -137,6 +144,7 @@ type Pipeline struct {
 // Hutchinson's.
 const Auto = "auto"
 
+// DefaultTraceError is the default of Options.TraceError.
 const DefaultTraceError = 0.1
 
 // New returns a pipeline for samples that are solved by solver. The length of the samples, the
@@ -191,6 +199,7 @@ type OptionError struct {
 
 func (e *OptionError) Error() string { return "pipeline: " + e.Reason }
 
+// Unwrap is the refusal of the field.
 func (e *OptionError) Unwrap() error {
 	return input.Errorf("%s: %s", input.Option(e.Option), e.Reason)
 }

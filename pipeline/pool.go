@@ -24,6 +24,7 @@ type Pool struct {
 	lost    *losses
 }
 
+// losses are the devices that have failed.
 type losses struct {
 	mu   sync.Mutex
 	lost map[array.Device]bool
@@ -78,6 +79,7 @@ func (p *Pool) left() []*Pipeline {
 	return left
 }
 
+// Dim is the length of the samples.
 func (p *Pool) Dim() int { return p.members[0].d }
 
 // Estimate is [Pipeline.Estimate] on one device, and on the next one if that fails.
@@ -94,6 +96,7 @@ func (p *Pool) alone(ctx context.Context, compute func(m *Pipeline) (Risk, error
 	return risk, err
 }
 
+// Repeat is [Pipeline.Repeat] on one device.
 func (p *Pool) Repeat(ctx context.Context, index int, y []float64, seeds iter.Seq[uint64]) iter.Seq2[Risk, error] {
 	if len(p.members) == 1 {
 		return p.members[0].Repeat(ctx, index, y, seeds)
@@ -123,6 +126,7 @@ func (p *Pool) Repeat(ctx context.Context, index int, y []float64, seeds iter.Se
 	}
 }
 
+// Stream is [Pipeline.Stream] with the samples spread over the devices.
 func (p *Pool) Stream(ctx context.Context, ys iter.Seq2[[]float64, error]) iter.Seq2[Risk, error] {
 	return p.StreamFrom(ctx, 0, ys)
 }
@@ -183,6 +187,7 @@ type spread struct {
 	stopped     bool // the consumer has left the loop, or has the last error
 }
 
+// spreadTask is a sample, or an error of the source in its place.
 type spreadTask struct {
 	index int
 	y     []float64

@@ -21,6 +21,7 @@ import (
 	"surepipe/vjp"
 )
 
+// refit is a family on one device with some observations left out.
 type refit struct {
 	on    *instance // whose y are the observations that are kept; nil for a black box
 	kept  *rewrite.Kept
@@ -43,6 +44,7 @@ type refit struct {
 // errors are means that are known to a hundredth at best, and nothing is differentiated.
 const refitSlack = 100
 
+// mostTogether are the bytes of Gram matrices and factors up to which fits read a matrix together.
 const mostTogether = 1 << 30
 
 // without calls fit for the family without what each split leaves out, several at once: as many as workers, or where

@@ -15,9 +15,10 @@ type ResidualVariance struct {
 	// Sigma2 is RSS/(d - df) at the least GCV, and RelStdErr its standard error over its value:
 	// see [EstimateSigma2].
 	Sigma2, RelStdErr float64
-	Weight            float64
-	DF                float64
-	D                 int
+	// Weight is that of the fit, DF its divergence, and D the number of observations.
+	Weight float64
+	DF     float64
+	D      int
 	// AtEnd reports that the least GCV was found at the last point that was tried, the end of the
 	// grid or the last with df up to d/2, so that the minimum may lie beyond and the bias be large.
 	AtEnd  bool
@@ -32,6 +33,7 @@ const (
 	crowded = 0.5
 )
 
+// ErrNoResidual says that no fit leaves half of the degrees of freedom to the residual.
 var ErrNoResidual = errors.New("no fit leaves half of the degrees of freedom to the residual, from which sigma2 " +
 	"could be estimated")
 

@@ -20,9 +20,10 @@ type stream struct {
 	// A sample takes a place in flight until its outcome is known, and one in the
 	// window until that is yielded.
 	places, window chan struct{}
-	refused        chan stages.Outcome
-	begun          int // samples begun; written by feed
-	told           told
+	// refused are the samples that are rejected before the stages.
+	refused chan stages.Outcome
+	begun   int // samples begun; written by feed
+	told    told
 
 	// early are the outcomes of samples after next, which is the one to yield.
 	early map[int]stages.Outcome

@@ -41,6 +41,7 @@ type Family struct {
 	BlackBox *BlackBox
 }
 
+// SweepOptions are a sweep's settings.
 type SweepOptions struct {
 	// Options are the options of every point. All points have the probes of sample 0. Parallel is
 	// the number of points in flight; Progress, Observe and Logger name a point by its index.
@@ -54,7 +55,8 @@ type SweepOptions struct {
 	// Fallback says that where the criterion is not defined at any point of the grid risk.CV takes its place, as it
 	// does for a default: [Choice].Criterion. Points are then yielded when one of them has a value.
 	Fallback bool
-	Rule     Rule
+	// Rule says which point is chosen: by default MinimumRule.
+	Rule Rule
 	// Sigma2RelStdErr is the standard error of Sigma2 over its value, where that is an estimate. It
 	// is part of the errors of differences.
 	Sigma2RelStdErr float64
@@ -100,7 +102,8 @@ type SweepValue struct {
 	StdErr   float64
 	Unsure   bool
 	Overfits bool
-	Trusted  bool
+	// Trusted is the result of [Risk.Trusted].
+	Trusted bool
 	// Digest is [Risk].Digest. Without it the point has no error in [Choice].Differences.
 	Digest *risk.Digest
 }
@@ -115,6 +118,7 @@ const (
 	ChosenStage    SweepStage = "chosen"
 )
 
+// SweepPoint is the risk at one choice of the weights.
 type SweepPoint struct {
 	// Risk is the estimate of risk. Its Index is the point's position in the sweep. MuHat, and B
 	// with Options.KeepB, are those of the minimizer, and nil at the other points.
@@ -125,7 +129,8 @@ type SweepPoint struct {
 	// Place holds the indices of the weights in the axes of the grid; nil for a point that is not
 	// on the grid.
 	Place []int
-	Loss  float64
+	// Loss is ||mu_hat - mu||^2; NaN where mu is not known.
+	Loss float64
 	// Overfits says that the criterion is likely to be small by chance ([risk.Rule.Overfits]): the point is the
 	// minimizer only if all are such points.
 	Overfits bool
@@ -208,6 +213,7 @@ func (f Family) entry() solve.Entry {
 	return e
 }
 
+// errStopped ends a sweep whose consumer has left the loop.
 var errStopped = errors.New("pipeline: the consumer has left the loop")
 
 type sweep struct {
@@ -248,9 +254,11 @@ func (v SweepValue) defined() bool { return !math.IsNaN(v.Value) }
 
 func (v SweepValue) usable() bool { return v.Trusted && v.defined() }
 
+// candidate is a point that may be the minimizer.
 type candidate struct {
 	SweepValue
 	index int // -1: none yet
+	// point is the point with its estimate; nil where it was known before.
 	point *SweepPoint
 }
 
@@ -280,6 +288,7 @@ func newSweep(y []float64, f Family, grid [][]float64, o SweepOptions, yield fun
 	return newSweepPart(y, f, grid, o, wholeGrid, yield)
 }
 
+// wholeGrid stands for all points of the grid.
 var wholeGrid = chain{0, math.MaxInt}
 
 func newSweepPart(y []float64, f Family, grid [][]float64, o SweepOptions, part chain,

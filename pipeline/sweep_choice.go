@@ -15,6 +15,7 @@ import (
 	"surepipe/vjp"
 )
 
+// Rule says which point of a sweep is chosen.
 type Rule string
 
 const (
@@ -28,10 +29,12 @@ const (
 	OneStdErrRule Rule = "1se"
 )
 
+// Rules lists the rules.
 func Rules() []Rule { return []Rule{MinimumRule, OneStdErrRule} }
 
 // Choice says how sure the choice of a sweep's weights is.
 type Choice struct {
+	// Criterion is that of the sweep.
 	Criterion risk.Criterion
 	// Minimizer and Chosen are the indices of the point with the least value and of the one that
 	// the Rule chooses.

@@ -117,6 +117,7 @@ func (s *sweep) refined(ctx context.Context, i int, weights []float64, minimum *
 	return v, nil
 }
 
+// bracket is the range of weights of a refinement along one axis.
 type bracket struct {
 	axis         int
 	at           []float64 // the other weights
@@ -137,6 +138,7 @@ func (b *bracket) regularizer(on *instance, i int) (prox.Prox, error) {
 	return on.f.Regularizer(weights)
 }
 
+// goldenShare is (3 - sqrt 5)/2.
 var goldenShare = (3 - math.Sqrt(5)) / 2
 
 // decidedShare is the share of the error of a difference below which a gain decides nothing.

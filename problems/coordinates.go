@@ -9,6 +9,7 @@ import (
 	"surepipe/prox"
 )
 
+// errNoCoordinates says which penalties have factors and bounds.
 var errNoCoordinates = errors.New("penalty factors (--factors) or bounds of coefficients (--lower, --upper) are " +
 	"asked for, but the penalty is not a sum over single coefficients: expected ols, ridge, lasso, elastic-net, or a " +
 	"specification with one l1, squared-l2, elastic-net or zero")
@@ -77,6 +78,7 @@ func (a *assembly) coordinates(penalties []*spec.Penalty) ([]*spec.Penalty, erro
 	return []*spec.Penalty{&p}, nil
 }
 
+// Coordinates are numbers for each coefficient of a regression.
 type Coordinates = spec.Coordinates
 
 // inUnits are bounds of the coefficients as bounds of b.

@@ -101,6 +101,7 @@ func (b *assembly) withoutEffects(data Data, from *spec.Source, cols []int) erro
 	return nil
 }
 
+// EffectsDF are the degrees of freedom of the effects, 0 without them.
 func (p *Problem) EffectsDF() int {
 	if p.effects == nil {
 		return 0

@@ -14,6 +14,7 @@ import (
 	"surepipe/problems/spec"
 )
 
+// paperSigma2 is the noise variance of the paper's data sets.
 const paperSigma2 = 2
 
 // Random streams. Each ingredient of a data set has its own, so that none depends on how many

@@ -16,6 +16,7 @@ const (
 	mostShare, densest = 0.5, 0.25
 	// ratingsSignal is the variance of an entry of the signal: 80% of E y^2, with sigma2 = 2.
 	ratingsSignal = 4 * paperSigma2
+	// ratingsRank is the rank of the signal where none is given.
 	ratingsRank   = 10
 	ratingsWeight = 0.6
 )

@@ -8,6 +8,7 @@ import (
 // LassoRows is the data set of [GenerateLasso] with a matrix X that need not fit into memory: its rows
 // are handed out one after the other.
 type LassoRows struct {
+	// D and P are the numbers of rows and columns.
 	D, P int
 	// Nonzeros is the number of nonzero coefficients; 0 for d/20, at least one.
 	Nonzeros int
@@ -76,6 +77,7 @@ func (l LassoRows) nonzeros() int {
 	return min(max(l.D/20, 1), l.P)
 }
 
+// Check rejects sizes that no data set has.
 func (l LassoRows) Check() error {
 	if l.D < 1 || l.P < 1 {
 		return fmt.Errorf("a design matrix of %d x %d, expected positive dimensions", l.D, l.P)

@@ -11,6 +11,7 @@ import (
 	"surepipe/problems/spec"
 )
 
+// Grid is an increasing logarithmic grid of N weights from From to To.
 type Grid struct {
 	From, To Weight
 	N        int
@@ -44,6 +45,7 @@ func ParseGrid(s string) (g Grid, err error) {
 	return g, nil
 }
 
+// Relative reports whether an end is a multiple of the weight's maximum.
 func (g Grid) Relative() bool { return g.From.OfMax || g.To.OfMax }
 
 func (g Grid) check() error {

@@ -36,6 +36,7 @@ func (p *Problem) Intercepts(muHat, b []float64) (b0 []float64) {
 	return b0
 }
 
+// Intercept is the intercept of a y with one column; ok is false where there is none.
 func (p *Problem) Intercept(muHat, b []float64) (b0 float64, ok bool) {
 	all := p.Intercepts(muHat, b)
 	if len(all) != 1 {

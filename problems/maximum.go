@@ -28,6 +28,7 @@ const (
 	mostOff = 1e-6
 )
 
+// maximizer computes the maxima of weights at one y.
 type maximizer struct {
 	*assembly
 	penalties []*spec.Penalty

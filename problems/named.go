@@ -15,7 +15,9 @@ import (
 // Named is a problem with a name: its embedded specification, and the information needed to read
 // its data. A named problem is registered in one place, the table of [Registered].
 type Named struct {
+	// Name is the name that [New] takes. The specification is specs/NAME.yaml.
 	Name string
+	// Layout describes the arrays of the problem.
 	Layout
 	// Generator draws data sets for the problem; nil where it uses those of another problem.
 	Generator *Generator
@@ -40,6 +42,7 @@ type Layout struct {
 	Selection bool
 	// Groups says that each column of X has the label of a group.
 	Groups bool
+	// YRank is the number of axes of y, and YShape names them.
 	YRank  int
 	YShape string
 	// Frames says that y may be the frames of a video, (f, h, w), read as the columns of a matrix.
@@ -50,7 +53,8 @@ type Layout struct {
 	Colours bool
 	// Analysis says that there is a matrix D, behind which the regularizer stands.
 	Analysis bool
-	Places   bool
+	// Places says that Data.At are used.
+	Places bool
 	// Isotropic says that the penalty is of norms across differences along the axes, for which Data has
 	// Anisotropic and Vectorial.
 	Isotropic bool
@@ -61,6 +65,7 @@ type Layout struct {
 // Orders are a range of orders of differences.
 type Orders struct{ Least, Most int }
 
+// Sequence reports whether y is a sequence, in the order of its index.
 func (l Layout) Sequence() bool { return l.YRank == 1 && !l.Design && !l.Selection }
 
 var (
@@ -95,15 +100,18 @@ func (l Layout) ofOrders(least, most int) Layout {
 
 // Generator draws data sets like those of the paper: see the Generate functions.
 type Generator struct {
+	// Sizes names the sizes that Draw takes: d and p, or rows and cols.
 	Sizes []string
 	// Optional names sizes that may follow these, 0 for the default: entries and rank.
 	Optional []string
 	// Table is the number of the paper's table for these data, 0 if there is none.
 	Table int
-	Help  string
+	// Help describes the data.
+	Help string
 	// Numbers is about how many numbers Draw holds; nil for the product of the sizes.
 	Numbers func(sizes []int) float64
-	Draw    func(sizes []int, seed uint64) (Data, error)
+	// Draw draws a data set. Equal seeds give equal data.
+	Draw func(sizes []int, seed uint64) (Data, error)
 }
 
 // The table is filled by init, because generators build problems.
@@ -137,10 +145,13 @@ func init() {
 // Tol is the tolerance that suits the problem; 0 for the default.
 func (n Named) Tol() float64 { return n.parsed().Solver.Tol }
 
+// Unpenalized reports whether nothing is penalized.
 func (n Named) Unpenalized() bool { return n.parsed().Unpenalized() }
 
+// Registered lists the named problems.
 func Registered() []Named { return slices.Clone(registered) }
 
+// Lookup returns the named problem; ok is false where there is none of that name.
 func Lookup(name string) (n Named, ok bool) {
 	for _, n := range registered {
 		if n.Name == name {
@@ -150,6 +161,7 @@ func Lookup(name string) (n Named, ok bool) {
 	return Named{}, false
 }
 
+// Names lists the names of the named problems.
 func Names() []string {
 	return lists.Map(registered, func(n Named) string { return n.Name })
 }

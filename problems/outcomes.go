@@ -16,8 +16,10 @@ func (p *Problem) each() int { return max(p.outcomes, 1) }
 // each column of X, one after the other.
 func (p *Problem) Several() int { return p.outcomes }
 
+// Classes says that the columns of y are those of classes.
 func (p *Problem) Classes() bool { return p.classes }
 
+// Observations is the number of observations: rows of y where it has several columns.
 func (p *Problem) Observations() int { return p.D / p.each() }
 
 // Variables is the number of columns of X, or of another operator.

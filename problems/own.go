@@ -15,15 +15,18 @@ import (
 
 // Own are the parts of an estimator that no specification describes: an operator, a regularizer, a loss.
 type Own struct {
+	// Name is what results call it.
 	Name string
 	// Operator is A, d x p; Behind is K where the regularizer penalizes K b, else nil. They belong to the caller.
 	Operator, Behind linops.Operator
 	// Regularizer returns r at the weights, of which those that are not among Weights are NaN.
 	Regularizer func(lambda, lambda2, gamma float64) (prox.Prox, error)
 	Weights     []string
-	Loss        loss.Loss
+	// Loss is nil for the squared loss.
+	Loss loss.Loss
 }
 
+// LossOf is what results call the loss.
 func (o *Own) LossOf() Loss {
 	if loss.Quadratic(o.Loss) {
 		return Loss{}

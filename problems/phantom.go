@@ -11,15 +11,20 @@ import (
 	"surepipe/problems/spec"
 )
 
+// Phantom draws data for a specification of [SpecNames] whose operator is that of a scanner.
 type Phantom struct {
-	Name    string
-	Sizes   []string
+	// Name is the specification's name.
+	Name string
+	// Sizes names the sizes that Draw takes: d and rows.
+	Sizes []string
+	// Help describes the data.
 	Help    string
 	Numbers func(sizes []int) float64
 	// Draw returns the arrays of a data file. Equal seeds give equal data.
 	Draw func(sizes []int, seed uint64) ([]dataio.Array, error)
 }
 
+// Phantoms lists them.
 func Phantoms() []Phantom {
 	return []Phantom{
 		{

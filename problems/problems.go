@@ -46,16 +46,20 @@ type Problem struct {
 	// estimator takes it as given.
 	Center *spec.Center
 	Columns
+	// Targets says what the estimates of risk are about.
 	Targets       spec.Targets
 	DefaultSolver string
 
+	// Effects are those of the data.
 	Effects Effects
-	Loss    Loss
+	// Loss is the loss. With one that is not squared mu_hat is the linear predictor.
+	Loss Loss
 
 	dev array.Device
 	// effects is the projection on the effects, nil without them.
 	effects *additive.Effects
-	loss    loss.Loss
+	// loss is nil for the squared loss without weights.
+	loss loss.Loss
 	// observed are the places that a selection of a matrix picks.
 	observed []int
 	// top is the weight lambda at which a default path begins, which is that of a sum of squares where squares is set.
@@ -64,19 +68,23 @@ type Problem struct {
 	// reweigh returns the regularizer at other weights. Its device memory belongs to the problem.
 	reweigh func(lambda, lambda2, gamma float64) (prox.Prox, error)
 
+	// parts hold what is on the device.
 	parts *spec.Parts
 }
 
+// View is how to present a solution.
 type View struct {
 	// MuShape and BShape are the shapes in which to present mu_hat and b: b of robust PCA is two
 	// matrices, (2, m, n). MuComplex says that the last axis of MuShape is the real and imaginary part of
 	// complex numbers.
 	MuShape, BShape []int
 	MuComplex       bool
-	Frames          []int
+	// Frames is that of the data.
+	Frames []int
 	spec.Picture
 }
 
+// Values are those of the weights.
 type Values struct {
 	// Lambda, Lambda2 and Gamma are the weights as numbers, NaN where the problem has no such
 	// weight.
@@ -86,6 +94,7 @@ type Values struct {
 	Relative bool
 }
 
+// Columns is what is known of the columns of an operator that is a matrix.
 type Columns struct {
 	// NearlyConstant lists the columns of a matrix that are constant up to the last digits of their
 	// entries. With Data.Intercept they count as constant, and as part of the intercept.
@@ -94,6 +103,7 @@ type Columns struct {
 	// their column.
 	Missing int64
 
+	// rows says that the operator is a matrix of the data.
 	rows bool
 	// outcomes is the number of columns of y where it has several for a row of X, with as many coefficients of each
 	// column of X, one after the other; 0 elsewhere.
@@ -152,6 +162,7 @@ func (p *Problem) remaining(y []float64) []float64 {
 // roundingOfRest is how large what a projection leaves of y may be, relative to y, by rounding errors alone.
 const roundingOfRest = 1e-13
 
+// Release frees what the problem holds on the device.
 func (p *Problem) Release() { p.parts.Release() }
 
 // New builds a problem on a device from a specification: that of the data, whatever the name, or

@@ -19,6 +19,7 @@ const MethodGCVResidual = noise.MethodGCVResidual
 // ErrNeedsFits is the error of EstimateSigma2 where the method is MethodGCVResidual.
 var ErrNeedsFits = noise.ErrNeedsFits
 
+// Sigma2Methods lists the methods that EstimateSigma2 knows.
 func Sigma2Methods() []string { return noise.Names() }
 
 // EstimateSigma2 estimates the variance of the noise in the data of the named problem, or of their

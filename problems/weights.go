@@ -20,6 +20,7 @@ func (p *Problem) values() []*float64 { return []*float64{&p.Lambda, &p.Lambda2,
 
 func (h Hyper) values() []Weight { return []Weight{h.Lambda, h.Lambda2, h.Gamma} }
 
+// Unset lists the weights that a problem has, and neither its specification nor the data.
 func Unset(name string, data Data) (unset []string) {
 	s, _, err := specification(name, data)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"surepipe/space"
 )
 
+// box is the indicator of lo <= b <= hi.
 type box struct {
 	name   string
 	dim    int

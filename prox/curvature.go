@@ -20,10 +20,13 @@ type Plain struct {
 
 func (*Plain) Diagonal() []float64 { return nil }
 
+// Matrix returns nil.
 func (*Plain) Matrix() []float64 { return nil }
 
+// Trace returns the sums.
 func (p *Plain) Trace() (trace, frobenius2 float64, ok bool) { return p.Sum, p.Squares, p.Summed }
 
+// diagonalCurvature is Q = diag(q), for E*E = I.
 type diagonalCurvature struct {
 	array.Held
 	q, factor []float64   // q_j and 1/(1 + t q_j)
@@ -68,6 +71,7 @@ func (c *diagonalCurvature) Trace() (trace, frobenius2 float64, ok bool) {
 	return trace, frobenius2, true
 }
 
+// uniformCurvature is Q = q I in n coordinates, for E*E = I.
 type uniformCurvature struct {
 	Plain
 	q, t float64
@@ -148,6 +152,7 @@ func (m multipliedCurvature) Matrix() []float64   { return product(m.c, m.Curvat
 func (m multipliedCurvature) Bytes() int64 { return 0 }
 func (m multipliedCurvature) Release()     {}
 
+// borrowed is a space that belongs to another value: Release leaves it alone.
 type borrowed struct{ space.Space }
 
 func (borrowed) Bytes() int64 { return 0 }

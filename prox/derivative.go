@@ -30,7 +30,9 @@ func (j *derivative) Apply(dst, z array.Batch) {
 	j.apply(dst, z)
 }
 
+// jacobian is embedded in a [Derivative]: it has what a J that is not diagonal takes beside Apply.
 type jacobian struct {
+	// build makes the model when it is first asked for; nil where none is known.
 	build func() *Model
 	// Held is memory of J besides that of the model.
 	array.Held

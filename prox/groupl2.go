@@ -9,6 +9,7 @@ import (
 	"surepipe/space"
 )
 
+// groupL2 is r(b) = sum_g w_g ||b_g||_2.
 type groupL2 struct{ *groups }
 
 // NewGroupL2 returns the group LASSO penalty

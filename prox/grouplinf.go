@@ -10,6 +10,7 @@ import (
 	"surepipe/prox/internal/vector"
 )
 
+// groupLinf is r(b) = sum_g w_g ||b_g||_inf.
 type groupLinf struct {
 	*groups
 	entries [][]int

@@ -73,6 +73,7 @@ func (p planeGroups) scaleAlong(dst, z, s, c, u array.Batch) {
 	}
 }
 
+// jointL2 is r(z) = lambda sum_g ||z_g||_2.
 type jointL2 struct {
 	planeGroups
 	lambda float64

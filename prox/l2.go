@@ -8,6 +8,7 @@ import (
 	"surepipe/space"
 )
 
+// l2 is r(b) = lambda ||b||_2.
 type l2 struct {
 	lambda float64
 	Known

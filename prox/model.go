@@ -68,7 +68,9 @@ type Curvature interface {
 	// Trace returns the sum of the eigenvalues of J, and of their squares; ok is false where they
 	// are not known.
 	Trace() (trace, frobenius2 float64, ok bool)
+	// Bytes is the device memory that it holds.
 	Bytes() int64
+	// Release frees that memory.
 	Release()
 }
 
@@ -170,11 +172,13 @@ func balls(radius float64, planes, channels int) Balls {
 	return Balls{radius, planes, channels}
 }
 
+// Number is a number that may not be known.
 type Number struct {
 	Value float64
 	Known bool
 }
 
+// Structured is a Prox that knows its structure.
 type Structured interface {
 	Prox
 	// Structure returns it. It is called often, so it should do expensive work only once.
@@ -194,6 +198,7 @@ func StructureOf(p Prox) Structure {
 	return Structure{}
 }
 
+// Release frees the device memory that p holds, if it holds any.
 func Release(p Prox) {
 	if free := StructureOf(p).Release; free != nil {
 		free()

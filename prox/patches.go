@@ -15,6 +15,7 @@ type Series struct {
 	Patch, Stride      int
 }
 
+// Len is the number of values.
 func (s Series) Len() int { return s.Frames * s.Rows * s.Cols }
 
 // Check returns an error unless the stride divides the side of the patches and there is something to
@@ -41,10 +42,13 @@ type Patch struct {
 	Scale float64
 }
 
+// Pixels is the number of pixels.
 func (p Patch) Pixels() int { return (p.Bottom - p.Top) * (p.Right - p.Left) }
 
+// Patches lists the patches of all tilings.
 func (s Series) Patches() []Patch { return slices.Concat(s.Tilings()...) }
 
+// Tilings lists the patches of every tiling.
 func (s Series) Tilings() [][]Patch {
 	var all [][]Patch
 	scale := func(pixels int) float64 { return math.Sqrt(float64(s.Frames)) + math.Sqrt(float64(pixels)) }

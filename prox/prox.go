@@ -34,6 +34,8 @@ type Derivative interface {
 	// Model is the model of the regularizer at the point, nil where none is known. It is built when
 	// it is first asked for, belongs to the derivative, and is released with it.
 	Model() *Model
+	// Bytes is the device memory that the derivative holds, its model included.
 	Bytes() int64
+	// Release frees that memory. The derivative is dead afterwards.
 	Release()
 }

@@ -7,6 +7,7 @@ import (
 	"surepipe/prox/internal/vector"
 )
 
+// separable is r(b) = sum_i r_i(b_i).
 type separable struct {
 	blocks []Prox
 	at     []int // block i is coordinates [at[i], at[i+1])
@@ -79,6 +80,7 @@ func (p *separable) Linearize(dst, v array.Batch, t float64) (Derivative, error)
 	return j, nil
 }
 
+// separableDerivative is J = diag(J_1, J_2, ...).
 type separableDerivative struct {
 	at     []int
 	blocks []Derivative

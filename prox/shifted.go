@@ -10,6 +10,7 @@ import (
 	"surepipe/space"
 )
 
+// shifted is r(b - c).
 type shifted struct {
 	p Prox
 	c array.Batch

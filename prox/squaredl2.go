@@ -8,6 +8,7 @@ import (
 	"surepipe/space"
 )
 
+// squaredL2 is r(b) = lambda/2 ||b||^2.
 type squaredL2 struct {
 	lambda coefficients
 	dim    int

@@ -168,6 +168,7 @@ func subsetOf(t space.Space) (set []int, ok bool) {
 	return f.Set, f.Kind == space.Subset
 }
 
+// blocks are the structures of the blocks of a separable regularizer.
 type blocks struct {
 	p     *separable
 	parts []Structure
@@ -368,12 +369,14 @@ func (b Block) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	return b.Prox.Linearize(dst, v, t)
 }
 
+// Structure is that of the Prox in the block, without Release.
 func (b Block) Structure() Structure {
 	s := StructureOf(b.Prox)
 	s.Release = nil
 	return s
 }
 
+// scaled is c r.
 type scaled struct {
 	c float64
 	p Prox
@@ -431,6 +434,7 @@ func multiplied(j Derivative, c float64) Derivative {
 	})
 }
 
+// remodeled is a derivative whose model is another's changed, with the same memory.
 type remodeled struct {
 	Derivative
 	model func() *Model

@@ -13,6 +13,7 @@ import (
 // Digest is what one fit leaves behind so that it can be compared with other fits to the same y,
 // whatever d is: projections ([hutch.Projection]) in the place of vectors.
 type Digest struct {
+	// D is the number of observations.
 	D int `json:"d"`
 	// Divergence, StdErr, Truncation and Queries are those of the trace's estimate; Queries is 0
 	// where it is exact.

@@ -29,6 +29,7 @@ type Correlated struct {
 // Cholesky factor C = L L*: e_0 = w_0 and e_t = rho e_{t-1} + (1 - rho^2)^{1/2} w_t.
 type AR1 float64
 
+// Colour replaces x by L x.
 func (rho AR1) Colour(x []float64) {
 	r, root := float64(rho), math.Sqrt(1-float64(rho*rho))
 	for t := 1; t < len(x); t++ {
@@ -36,6 +37,7 @@ func (rho AR1) Colour(x []float64) {
 	}
 }
 
+// Adjoint replaces x by L* x.
 func (rho AR1) Adjoint(x []float64) {
 	r, root := float64(rho), math.Sqrt(1-float64(rho*rho))
 	for t := len(x) - 1; t > 0; t-- {
@@ -44,6 +46,7 @@ func (rho AR1) Adjoint(x []float64) {
 	}
 }
 
+// Whiten replaces x by L^{-1} x, which it returns.
 func (rho AR1) Whiten(x []float64) []float64 {
 	r, root := float64(rho), math.Sqrt(1-float64(rho*rho))
 	for t := len(x) - 1; t > 0; t-- {
@@ -52,6 +55,7 @@ func (rho AR1) Whiten(x []float64) []float64 {
 	return x
 }
 
+// Times is C x in a new slice.
 func (rho AR1) Times(x []float64) []float64 {
 	y, r := make([]float64, len(x)), float64(rho)
 	before, after := 0.0, 0.0
@@ -65,6 +69,7 @@ func (rho AR1) Times(x []float64) []float64 {
 	return y
 }
 
+// Form is x* C x.
 func (rho AR1) Form(x []float64) (sum float64) {
 	before := 0.0 // sum over s < t of rho^(t-s) x_s
 	for _, v := range x {
@@ -74,12 +79,14 @@ func (rho AR1) Form(x []float64) (sum float64) {
 	return sum
 }
 
+// Squares is tr C^2 for d observations.
 func (rho AR1) Squares(d int) float64 {
 	n, q := float64(d), float64(rho*rho)
 	// sum over i, j of q^|i-j|.
 	return (n*(1-q*q) - 2*q*(1-math.Pow(q, n))) / ((1 - q) * (1 - q))
 }
 
+// Most bounds the largest eigenvalue of C.
 func (rho AR1) Most() float64 {
 	r := math.Abs(float64(rho))
 	return (1 + r) / (1 - r)

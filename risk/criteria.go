@@ -13,8 +13,10 @@ import (
 type Criterion string
 
 const (
+	// SURE is [Terms.SURE]: it needs sigma2.
 	SURE Criterion = "sure"
-	GCV  Criterion = "gcv"
+	// GCV is [Terms.GCV].
+	GCV Criterion = "gcv"
 	// ALO is the mean of [LeaveOneOut], or of [LeaveOneOutFromProbes]: it needs the diagonal of D
 	// mu_hat.
 	ALO Criterion = "alo"
@@ -34,8 +36,10 @@ type Criteria struct {
 	// of their squared residuals, which d - df of them determine, and GCVTraceErr together. GCVTraceErr is the
 	// part that an error of the trace causes ([Terms.GCVErrOfTrace]), 0 for an exact trace.
 	GCV, GCVStdErr, GCVTraceErr float64
-	AIC, BIC                    float64
-	Sigma2DF                    float64
+	// AIC and BIC are [Terms.AIC] and [Terms.BIC].
+	AIC, BIC float64
+	// Sigma2DF is [Terms.Sigma2DF].
+	Sigma2DF float64
 	// ALO, ALOStdErr and ALOProbesErr are the results of [LeaveOneOut] or [LeaveOneOutFromProbes]; NaN
 	// too where they were not asked for. ALOProbesErr is the part of the error that the choice of
 	// probes causes, 0 for an exact diagonal.

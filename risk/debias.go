@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
+// ErrNotIdentified says that the columns of X depend on each other, or are not fewer than the rows.
 var ErrNotIdentified = errors.New("the coefficients are not identified")
 
 // Debias removes the bias of a penalized estimate b of least squares from each of its coefficients:

@@ -7,10 +7,12 @@ import (
 	"surepipe/risk/warning"
 )
 
+// Warning is a reason to doubt a number.
 type Warning = warning.Warning
 
 // Leverages is what is known of the leverages D_ii of the observations that can be left out.
 type Leverages struct {
+	// Mean is their mean and SD their standard deviation.
 	Mean, SD float64
 	// NearOne is the share of them above [Near].
 	NearOne float64
@@ -19,6 +21,7 @@ type Leverages struct {
 // Near is the leverage from which an observation's own value decides nearly all of its fit.
 const Near = 0.99
 
+// LeveragesOf sums up leverages, of which those that are marked, as far as skip is not nil, are left out.
 func LeveragesOf(h []float64, skip []bool) *Leverages {
 	l, n := new(Leverages), 0.0
 	each := func(f func(v float64)) {

@@ -23,6 +23,7 @@ type Block struct {
 // a group can be left out.
 const leastBlock = 1 - mostLeverage
 
+// BlockOf is the block of D = R* R, for R_G, the k columns of R that belong to the group.
 func BlockOf(root *mat.Dense) (*Block, error) {
 	k, m := root.Dims()
 	b, less := new(Block), new(mat.Dense)

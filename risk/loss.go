@@ -19,7 +19,8 @@ type LossTerms struct {
 	// DF is the number of degrees of freedom, the trace of the derivative of the whitened problem at
 	// the solution.
 	DF float64
-	D  int
+	// D is the number of observations, of events where these are what counts.
+	D int
 }
 
 // AIC is Akaike's information criterion, 2 l(z; y) + 2 df with the terms of y alone; NaN where l is not a likelihood.
@@ -35,6 +36,7 @@ func (t LossTerms) information(penalty float64) float64 {
 	return 2*(t.Value+t.Constant) + penalty*t.DF
 }
 
+// Criteria are those that follow from the terms: AIC and BIC. The others are NaN.
 func (t LossTerms) Criteria() Criteria {
 	none := math.NaN()
 	return Criteria{

@@ -18,6 +18,7 @@ type Packed struct {
 	Numbers []float32
 }
 
+// Pack rounds the numbers.
 func Pack(x []float64) Packed {
 	largest := 0.0
 	for _, v := range x {
@@ -34,8 +35,10 @@ func Pack(x []float64) Packed {
 	return p
 }
 
+// At is number i.
 func (p Packed) At(i int) float64 { return p.Unit * float64(p.Numbers[i]) }
 
+// Len is how many numbers there are.
 func (p Packed) Len() int { return len(p.Numbers) }
 
 type packedText struct {
@@ -43,6 +46,7 @@ type packedText struct {
 	Float32 []byte  `json:"float32"`
 }
 
+// MarshalJSON writes the unit and the numbers.
 func (p Packed) MarshalJSON() ([]byte, error) {
 	text := packedText{Unit: p.Unit, Float32: make([]byte, 0, 4*len(p.Numbers))}
 	for _, v := range p.Numbers {

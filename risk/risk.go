@@ -6,12 +6,15 @@ import "math"
 // and, unless they say otherwise, sigma2 > 0; they return NaN or infinities where the terms do, and
 // report no errors.
 type Terms struct {
+	// D is d, the number of observations.
 	D int
 	// Sigma2 is the variance of the noise in each observation, 0 where it is not known: SURE and
 	// its errors are then NaN.
-	Sigma2     float64
+	Sigma2 float64
+	// Residual is ||y - mu_hat||^2.
 	Residual   float64
 	Divergence float64
+	// Frobenius2 is ||D mu_hat||_F^2, or an estimate of it.
 	Frobenius2 float64
 	// Correlated has what takes the place of the terms above where the noise is correlated; else nil.
 	Correlated *Correlated

@@ -53,6 +53,7 @@ type Rule struct {
 	Difference func(a, b Fit) float64
 }
 
+// Losses are the losses for which a criterion is defined.
 type Losses int
 
 // The squared loss alone; with it all that are negative log-likelihoods; all losses.
@@ -62,17 +63,22 @@ const (
 	AllLosses
 )
 
+// Fitted is what is known of one fit.
 type Fitted struct {
-	Terms            Terms
+	// Terms are those of a fit with the squared loss.
+	Terms Terms
+	// Loss has those of another loss, else nil.
 	Loss             *LossTerms
 	SURE, SUREStdErr float64
-	Criteria         Criteria
+	// Criteria are the numbers that were computed with the fit.
+	Criteria Criteria
 	// CV is the result of refits, nil where there were none, and LGO the same by leaving out groups.
 	CV, LGO *CrossValidation
 	// Unresolved is the number of observations because of which leave-one-out is not known, and
 	// NotLeftOut that of observations over which its mean does not go.
 	Unresolved, NotLeftOut int
-	Leverages              *Leverages
+	// Leverages are those of the observations, nil where they are not known.
+	Leverages *Leverages
 }
 
 // Information is an information criterion: minus twice the logarithm of the likelihood plus penalty for
@@ -84,6 +90,7 @@ func (f Fitted) Information(penalty float64) float64 {
 	return f.Terms.information(penalty)
 }
 
+// rules is the table of criteria, in the order in which they are printed.
 var rules = []Rule{
 	{
 		Name: SURE, Label: "SURE", Sigma2: true,
@@ -173,12 +180,15 @@ func Register(r Rule) {
 	rules = append(rules, r)
 }
 
+// Rules are the criteria.
 func Rules() iter.Seq[Rule] { return slices.Values(rules) }
 
+// CriterionNames lists the names of the criteria.
 func CriterionNames() []Criterion {
 	return lists.Map(rules, func(r Rule) Criterion { return r.Name })
 }
 
+// ParseCriterion is the criterion of that name.
 func ParseCriterion(name string) (Criterion, error) {
 	if c := Criterion(name); slices.Contains(CriterionNames(), c) {
 		return c, nil
@@ -186,6 +196,7 @@ func ParseCriterion(name string) (Criterion, error) {
 	return "", fmt.Errorf("%q, expected one of %s", name, JoinCriteria(CriterionNames()))
 }
 
+// JoinCriteria is the names with commas.
 func JoinCriteria(names []Criterion) string {
 	texts := lists.Map(names, func(n Criterion) string { return string(n) })
 	return strings.Join(texts, ", ")

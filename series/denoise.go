@@ -10,6 +10,7 @@ import (
 	"surepipe/progress"
 )
 
+// Thresholds say where singular values are cut.
 type Thresholds string
 
 const (
@@ -57,16 +58,19 @@ type Options struct {
 type Slice struct {
 	Z     int
 	Clean []float64
-	DF    []float64
+	// DF are the degrees of freedom: the divergence of the estimate with respect to the voxel's values.
+	DF []float64
 	// Risk is SURE, an unbiased estimate of the squared error of the voxel's values in units of y^2; it is negative at
 	// some.
 	Risk []float64
+	// Rank is the average rank of the patches.
 	Rank []float64
 	// Removed is the correlation, over the series, of what was removed with that at the neighbouring voxels
 	// along x and y: about 0 for noise, and larger where signal was removed.
 	Removed []float64
 }
 
+// Summary is what is known of the whole.
 type Summary struct {
 	// Values is the number of real numbers that were denoised, Voxels that of voxels.
 	Values, Voxels int
@@ -155,6 +159,7 @@ type denoiser struct {
 	pairs    int
 }
 
+// sums are those over the patches of a slice.
 type sums struct {
 	clean                    []float64
 	weight, df, rank, choice []float64

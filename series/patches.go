@@ -1,5 +1,6 @@
 package series
 
+// Extent is a size in voxels along x, y and z.
 type Extent [3]int
 
 func (e Extent) voxels() int { return e[0] * e[1] * e[2] }

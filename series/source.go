@@ -13,6 +13,7 @@ type Shape struct {
 	Complex bool
 }
 
+// Parts is the number of real numbers of a value.
 func (s Shape) Parts() int {
 	if s.Complex {
 		return 2
@@ -178,6 +179,7 @@ func (p *work) gather(w *slab, x, y, z int, box Extent, scale []float64) bool {
 	return true
 }
 
+// place is a voxel: its slice, and its place there.
 type place struct{ z, i int }
 
 type work struct {

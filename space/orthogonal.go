@@ -98,6 +98,7 @@ func orthogonalTo(dev array.Device, p int, set []int, normals Rows, kind Kind) S
 	return s
 }
 
+// Transpose returns the transpose of a sparse matrix with n columns.
 func Transpose(rows Rows, n int) Rows {
 	t := Rows{make([]int, n+1), make([]int, len(rows.Indices)), make([]float64, len(rows.Indices))}
 	for _, j := range rows.Indices {

@@ -10,6 +10,7 @@ import "surepipe/array"
 // Space is a linear subspace T of R^p with a linear map E of R^n onto it. It is immutable and
 // safe for concurrent use until it is released. A shape mismatch panics.
 type Space interface {
+	// Dims is the size of E: p rows, n columns.
 	Dims() (p, n int)
 	// Dim is the dimension of T: n, or less where E is not injective.
 	Dim() int
@@ -20,11 +21,15 @@ type Space interface {
 	// Project sets dst_i to the orthogonal projection of z_i on T; both are k x p, and may be
 	// the same batch.
 	Project(dst, z array.Batch)
+	// Form describes the space.
 	Form() Form
+	// Bytes is the device memory that it holds.
 	Bytes() int64
+	// Release frees that memory. The space is dead afterwards.
 	Release()
 }
 
+// Kind is the kind of a space.
 type Kind int
 
 // The kinds of spaces. General is the zero value: nothing is known but the methods.
@@ -49,7 +54,8 @@ type Form struct {
 	Orthonormal bool
 	// Projection reports that E E* is the orthogonal projection on T, as E*E = I implies.
 	Projection bool
-	Set        []int
+	// Set are the coordinates of a Subset, in increasing order.
+	Set []int
 	// Average is the n x p matrix E* of a Cluster, as rows: entry u of set i is Average.Values[u]
 	// at coordinate Average.Indices[u], Average.Indptr[i] <= u < Average.Indptr[i+1].
 	Average Rows
@@ -58,9 +64,11 @@ type Form struct {
 	Shape array.Shape
 	Rank  int
 	U, V  array.Batch
+	// Parts are the spaces of a Product.
 	Parts []Space
 }
 
+// Rows is a sparse matrix by rows.
 type Rows struct {
 	Indptr, Indices []int
 	Values          []float64

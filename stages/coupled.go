@@ -22,6 +22,7 @@ const (
 	settled, mostTowards = 1e-4, 60
 )
 
+// errTogether says that groups are not left out.
 var errTogether = errors.New("a group of observations that do not stand alone is left out by fits without it: " +
 	"choose cv")
 

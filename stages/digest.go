@@ -23,7 +23,8 @@ type Comparing struct {
 	Frame *hutch.Frame
 	// Criterion is that of the comparisons: for one that needs the diagonal the digest holds the left-out errors too.
 	Criterion risk.Criterion
-	Seed      uint64
+	// Seed is that of the probes.
+	Seed uint64
 
 	once   sync.Once
 	mapped *array.Mapped
@@ -39,6 +40,7 @@ func (c *Comparing) common(k int) *array.Mapped {
 	return c.mapped
 }
 
+// Free gives the memory back.
 func (c *Comparing) Free() {
 	c.Projection.Free()
 	if c.Frame != nil {
@@ -49,6 +51,7 @@ func (c *Comparing) Free() {
 	}
 }
 
+// traces are what the stages keep for the digest of a job.
 type traces struct {
 	// probes is the number of common probes, 0 with a frame. images has the projection of each one's image; sum is
 	// their sum, or the coordinates by the frame, where these are known without the images, else nil. inFlow says that

@@ -36,6 +36,7 @@ type Sample struct {
 // A job's device memory belongs to the [Jobs] in which Solve registered it: Assemble releases it
 // there, and the code that runs the stages releases the jobs that remain after an early end.
 type Job struct {
+	// Sample is the sample of the job.
 	Sample
 
 	// The device that all samples share, and the job's view of it, on which all memory for the sample is
@@ -101,6 +102,7 @@ func (t *traceEstimate) estimate() (hutch.Estimate, error) {
 	return t.run.Estimate()
 }
 
+// progressCounts count the probes of a job.
 type progressCounts struct {
 	// By QR: how many are sent out after the sketch.
 	planned int
@@ -137,6 +139,7 @@ type Probes struct {
 	First, Count int
 }
 
+// Work reports whether there are probes in the batch.
 func (p Probes) Work() bool { return p.Count > 0 }
 
 // settle records err as the job's failure and returns nil, so that the job travels to its end

@@ -28,6 +28,7 @@ type Together struct {
 	Units int
 }
 
+// ErrNoBlocks says that the blocks of D mu_hat, which leave-group-out needs, are not known.
 var ErrNoBlocks = fmt.Errorf("the blocks of the derivative are known only where its linear system is factored, for at "+
 	"most %d observations where its trace or diagonal is exact, or with the exact trace; choose cv", mostImaged)
 
@@ -198,6 +199,7 @@ func (j *Job) eachUnit(ctx context.Context, t Together, f func(places []int, of 
 	return g.Wait()
 }
 
+// errWeightless says that an observation without weight is in a group.
 var errWeightless = errors.New("an observation has no weight, or its loss no curvature, so that the derivative does " +
 	"not show what its group means for it; choose cv")
 

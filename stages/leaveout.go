@@ -21,7 +21,9 @@ const (
 	leavingProbes = 48
 )
 
+// leverageSource is how the leverages of the observations become known.
 type leverageSource struct {
+	// The way that was chosen.
 	chosen []vjp.Choice
 	// The probes of the run are those of leave-one-out, and are to be done early, while the solver's own factors
 	// show their images; and whether they have been.

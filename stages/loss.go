@@ -15,6 +15,7 @@ import (
 // LossTerms are the numbers of a sample that exist only where the loss l(z; y) is not quadratic. z =
 // A b is then the linear predictor, in [Risk].MuHat.
 type LossTerms struct {
+	// Name is the loss's name.
 	Name string
 	// Value is l(z; y): for a likelihood minus its logarithm, without terms of y alone. Deviance is
 	// twice the difference of l(z; y) from its minimum over z, NaN where that is not known.

@@ -7,6 +7,7 @@ import (
 	"surepipe/hutch"
 )
 
+// phases are those after the sketch.
 var phases = []hutch.Phase{hutch.Projected, hutch.Residual}
 
 // QR is the step that waits for the whole of a job's sketch, makes the orthonormal basis of

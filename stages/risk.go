@@ -19,6 +19,7 @@ import (
 // Risk is the result for one sample: Stein's unbiased risk estimate and the terms that it is
 // computed from, with the criteria that need no sigma2. Package risk has the formulas.
 type Risk struct {
+	// Index is the sample's position in the stream.
 	Index int
 	// SURE = -d sigma2 + Residual + 2 sigma2 Divergence, see [risk.Terms.SURE]. It and StdErr are
 	// NaN where sigma2 is not known.
@@ -76,7 +77,8 @@ type Risk struct {
 	// Unresolved is the number of observations because of which ALO is not known ([risk.UnresolvedError]),
 	// whether or not it was asked for.
 	Unresolved int
-	Leverages  *risk.Leverages
+	// Leverages are those of the observations, nil where they are not known.
+	Leverages *risk.Leverages
 	// Undetermined is the part of the divergence in directions of the fit that only observations without
 	// curvature of the loss determine: the fit is not unique there.
 	Undetermined float64
@@ -95,7 +97,8 @@ type Risk struct {
 	// weights Convergence.Error bounds ||sqrt(w) (mu_hat - mu_hat*)||, where the noise has the size
 	// sigma sqrt(sum w).
 	MeanWeight float64
-	Choices    []vjp.Choice
+	// Choices lists what the solver chose based on the structure of the problem, and why.
+	Choices []vjp.Choice
 	// InnerSteps is the largest number of inner iterations that the implicit derivative took for a
 	// probe, and Unsolved the number of probes that stopped short of their tolerance. If there are
 	// any, Trace should not be trusted.
@@ -110,7 +113,8 @@ type Risk struct {
 	// Verification is the result of an independent check; nil where none was asked for. Its time is
 	// not included in those below.
 	Verification *verify.Verification
-	CacheBytes   int64
+	// CacheBytes is the device memory that the linearization held.
+	CacheBytes int64
 	// MuHat is the estimate of the mean, of length d; where the loss is not quadratic it is the linear
 	// predictor A b, and LossTerms.Fitted is the estimate of the mean. It is nil where it was left out
 	// (Settings.NoMuHat).
@@ -125,6 +129,7 @@ type Risk struct {
 	Solve, Divergence, Total time.Duration
 }
 
+// HasB reports whether the result has b, written down or by its factors.
 func (r *Risk) HasB() bool { return r.B != nil || r.Factors != nil }
 
 // DenseB is b with all p numbers: B, or the factors' product in a new slice; nil where the result has
@@ -147,6 +152,7 @@ func (r *Risk) BAt(places []int) []float64 {
 	return lists.Pick(r.B, places)
 }
 
+// Terms are the numbers from which SURE and its error bar were computed.
 func (r *Risk) Terms() risk.Terms {
 	return risk.Terms{D: r.D, Sigma2: r.Sigma2, Residual: r.Residual, Divergence: r.Trace.Trace,
 		Frobenius2: r.Trace.Frobenius2, Correlated: r.Correlated}
@@ -168,6 +174,7 @@ func (r *Risk) noLeaveOneOut(err error, asked bool) {
 	}
 }
 
+// Fitted is what criteria are computed from.
 func (r *Risk) Fitted() risk.Fitted {
 	f := risk.Fitted{Terms: r.Terms(), SURE: r.SURE, SUREStdErr: r.StdErr, Criteria: r.Criteria, CV: r.CV, LGO: r.LGO,
 		Unresolved: r.Unresolved, NotLeftOut: r.NotLeftOut, Leverages: r.Leverages}

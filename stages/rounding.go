@@ -73,6 +73,7 @@ func (j *Job) linearizeWithin(ctx context.Context, solver vjp.Solver) error {
 // fewRounded is the number of observations below which one draw of the dither says little, and a range is exact.
 const fewRounded = 256
 
+// ditherStream tells the random numbers of the dither from those of probes.
 const ditherStream = 0x726f756e64
 
 func (j *Job) moved() float64 {

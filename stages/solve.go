@@ -38,8 +38,10 @@ type Settings struct {
 	ALO bool
 	// Unwatched leaves out leave-one-out where it is not asked for and takes more than a diagonal that is known.
 	Unwatched bool
-	Together  Together
-	Noise     Autoregression
+	// Together are the observations that leave-group-out leaves out together.
+	Together Together
+	// Noise says how the noise is correlated.
+	Noise Autoregression
 	// Compare, unless nil, has every job leave a digest by which its result can be compared with
 	// others at the same y ([Risk].Digest).
 	Compare *Comparing

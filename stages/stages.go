@@ -51,6 +51,7 @@ func Start[In, Out any](ctx context.Context, g *errgroup.Group, workers int, in 
 	return out
 }
 
+// Pass is a step between the first and the last, with its number of workers.
 type Pass[V any] struct {
 	Workers int
 	Step    Step[V, V]
@@ -115,11 +116,13 @@ func Guard(work func() error) (err error) {
 	return work()
 }
 
+// PanicError is a panic in a stage, most likely of a user's operator or regularizer.
 type PanicError struct {
 	Value any
 	Stack []byte // of the goroutine that panicked
 }
 
+// Error is one line: the stack is for logs.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
 // Each is the loop of a stage: it receives and works until in is closed, ctx is done or work fails.
@@ -155,10 +158,12 @@ func send[Out any](ctx context.Context, out chan<- Out, v Out) error {
 // samples. A fault of the device itself, which concerns all samples, a panic and the end of a
 // context are errors of other types.
 type SampleError struct {
+	// Index is the sample's place in the stream.
 	Index int
 	Err   error
 }
 
 func (e *SampleError) Error() string { return fmt.Sprintf("sample %d: %v", e.Index, e.Err) }
 
+// Unwrap returns the error without the sample.
 func (e *SampleError) Unwrap() error { return e.Err }

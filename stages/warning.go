@@ -9,6 +9,7 @@ import (
 	"surepipe/risk/warning"
 )
 
+// Warning is a reason to doubt a result.
 type Warning = warning.Warning
 
 // CloseMargin is the margin of the tangent space below which reports mention it.

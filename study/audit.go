@@ -20,6 +20,7 @@ func (j *Estimator) Audit(ctx context.Context, axes []Axis, weights, y []float64
 	return all, err
 }
 
+// AuditNotes are the warnings of audits.
 func AuditNotes(all []*pipeline.Audit) (n Notes) {
 	for _, a := range all {
 		for _, w := range a.Warnings() {

@@ -11,6 +11,7 @@ import (
 	"surepipe/problems"
 )
 
+// Coefficient is a line of the table of coefficients, in the units of the columns of X.
 type Coefficient struct {
 	Name     string  `json:"name"`
 	Estimate float64 `json:"estimate"`
@@ -62,6 +63,7 @@ func CoefficientNames(data problems.Data, p *problems.Problem) (names []string) 
 	return all
 }
 
+// InterceptNames are those of n intercepts.
 func InterceptNames(data problems.Data, p *problems.Problem, n int) (names []string) {
 	if n == 1 {
 		return []string{InterceptName}
@@ -128,6 +130,7 @@ func CoefficientsOf(ctx context.Context, p *problems.Problem, data problems.Data
 	return c, nil
 }
 
+// WriteCSV writes all coefficients to a file; cells of what is not defined are empty.
 func (c *CoefficientsResult) WriteCSV(path string) error {
 	cell := func(v *float64) string {
 		if v == nil {

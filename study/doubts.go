@@ -15,6 +15,7 @@ const (
 		"another --solver or --derivative"
 )
 
+// Doubts are the reasons to doubt the means of a run.
 func (t *Tally) Doubts() (all Notes) {
 	of := t.Samples + t.Seeds
 	if t.told[warning.ErrorBarFloor.Code] > 0 {
@@ -38,6 +39,7 @@ func (t *Tally) Doubts() (all Notes) {
 	return all
 }
 
+// Doubts are the reasons to doubt the points of a sweep, or its minimum, when it is summed up.
 func (r *Swept) Doubts() (all Notes) {
 	s, program := r.Summary, r.Header.Exec != ""
 	floored, tooLarge, doubted, missing, most, unsure, withoutValue := 0, 0, 0, 0, 0, 0, 0

@@ -12,6 +12,7 @@ import (
 	"surepipe/vjp"
 )
 
+// Estimator is an estimator on a device, or on several, ready to take samples.
 type Estimator struct {
 	Instance
 	// Others are the estimator on other devices, over which pipeline spreads its work.
@@ -24,14 +25,17 @@ type Estimator struct {
 	BlackBox   *pipeline.BlackBox
 	Weights    []string
 	BoxOptions pipeline.Options
-	Command    string
+	// Command is the command line of the box.
+	Command string
 	// Variance is how sigma2 was estimated, nil where it was given.
 	Variance *noise.Estimate
-	Noise    pipeline.Autoregression
+	// Noise says how the noise is correlated.
+	Noise pipeline.Autoregression
 	// Response is the name of y where it is one of several responses.
 	Response string
 }
 
+// Instance is an estimator on one device.
 type Instance struct {
 	On      array.Device
 	Problem *problems.Problem
@@ -39,6 +43,7 @@ type Instance struct {
 	Options vjp.Options // the solver's
 }
 
+// Axis is a weight that is swept.
 type Axis struct {
 	Name   string // lambda, lambda2 or gamma
 	Grid   problems.Grid
@@ -52,6 +57,7 @@ func (j *Estimator) Name() string {
 	return j.Solver.Name()
 }
 
+// Estimate is the risk at one y.
 func (j *Estimator) Estimate(ctx context.Context, y []float64) (pipeline.Risk, error) {
 	if j.BlackBox == nil {
 		return j.Pipeline.Estimate(ctx, y)
@@ -59,6 +65,7 @@ func (j *Estimator) Estimate(ctx context.Context, y []float64) (pipeline.Risk, e
 	return j.BlackBox.Estimate(ctx, j.weightsAt(nil), y, j.BoxOptions)
 }
 
+// Stream is the risk at many y.
 func (j *Estimator) Stream(ctx context.Context, first int,
 	ys iter.Seq2[[]float64, error]) iter.Seq2[pipeline.Risk, error] {
 	if j.BlackBox == nil {
@@ -67,6 +74,7 @@ func (j *Estimator) Stream(ctx context.Context, first int,
 	return j.BlackBox.StreamFrom(ctx, first, j.weightsAt(nil), ys, j.BoxOptions)
 }
 
+// Repeat is the risk at one y under many seeds.
 func (j *Estimator) Repeat(ctx context.Context, index int, y []float64,
 	seeds iter.Seq[uint64]) iter.Seq2[pipeline.Risk, error] {
 	if j.BlackBox == nil {
@@ -125,6 +133,7 @@ func (i *Instance) family(axes []Axis) pipeline.Family {
 	}
 }
 
+// ExecResult is what is to be known of a command.
 func (j *Estimator) ExecResult() ExecResult {
 	if j.BlackBox == nil {
 		return ExecResult{}
@@ -149,6 +158,7 @@ func (j *Estimator) Close() {
 	}
 }
 
+// Device names the devices, as --device does.
 func (j *Estimator) Device() string {
 	name := j.On.Name()
 	for _, other := range j.Others {
@@ -157,6 +167,7 @@ func (j *Estimator) Device() string {
 	return name
 }
 
+// Result is the part of the result that all samples share.
 func (j *Estimator) Result() Result {
 	p := j.Problem
 	return Result{
@@ -181,6 +192,7 @@ func (j *Estimator) sigma2Result() Sigma2Result {
 	return r
 }
 
+// WeightsOf returns the problem's weights by name.
 func WeightsOf(p *problems.Problem) map[string]float64 {
 	return map[string]float64{"lambda": p.Lambda, "lambda2": p.Lambda2, "gamma": p.Gamma}
 }

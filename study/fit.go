@@ -30,6 +30,7 @@ type (
 	FitInfo = fit.Info
 )
 
+// ReadFit reads the size bytes of a fit's file.
 func ReadFit(r io.ReaderAt, size int64) (*Fit, error) {
 	f, err := fit.Read(r, size)
 	if err != nil {
@@ -121,6 +122,7 @@ func FitOf(p *problems.Problem, data problems.Data, risk pipeline.Risk, r Result
 	return f, err
 }
 
+// MuHat is mu_hat, or the linear predictor, with the offset of the data.
 func MuHat(data problems.Data, risk pipeline.Risk) []float64 {
 	if data.Offset == nil || risk.MuHat == nil {
 		return risk.MuHat
@@ -169,6 +171,7 @@ func Presented(p *problems.Problem, a dataio.Array) dataio.Array {
 	return a
 }
 
+// ShapeOut is the shape in which an array of the problem is presented.
 func ShapeOut(p *problems.Problem, shape []int) []int {
 	if p.Frames == nil {
 		return shape
@@ -227,6 +230,7 @@ func Labelled(a dataio.Array, l dataio.Labels) dataio.Array {
 	return a
 }
 
+// Synthesize is the signal of b.
 func Synthesize(p *problems.Problem, b []float64) (dataio.Array, error) {
 	dev := p.Solve().Device
 	n, _ := p.Signal.Dims()

@@ -15,11 +15,12 @@ import (
 
 // position is where a line belongs in a run: the keys of a sample, a repetition or a point.
 type position struct {
-	Sample  *int                `json:"sample"`
-	Repeat  *int                `json:"repeat"`
-	Index   *int                `json:"index"`
-	Stage   pipeline.SweepStage `json:"stage"`
-	Summary bool                `json:"summary"`
+	Sample *int                `json:"sample"`
+	Repeat *int                `json:"repeat"`
+	Index  *int                `json:"index"`
+	Stage  pipeline.SweepStage `json:"stage"`
+	// Summary marks the last line.
+	Summary bool `json:"summary"`
 }
 
 // sampleAt is unit n of count samples from number first on, and of the repetitions of the first of them.
@@ -66,6 +67,7 @@ func (p position) check(line []byte) error {
 	return nil
 }
 
+// firstLine is the first line of a run's file as keys, those of settings and flags one by one. The values are JSON.
 type firstLine map[string]string
 
 // optionKey begins the key of a setting or a flag.
@@ -105,6 +107,7 @@ func firstLineOf(header any) (firstLine, error) {
 	return parseFirst(text)
 }
 
+// derived are keys that follow from others, which are named first.
 var derived = []string{"criterion", "alo", "chain", "data", "data_sha256"}
 
 // differs names the first key in which the line is not the expected one, with both values; nil if there is none. Keys

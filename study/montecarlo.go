@@ -15,6 +15,7 @@ import (
 	"surepipe/problems"
 )
 
+// MonteCarlo streams samples through a pipeline, and summarizes the results.
 type MonteCarlo struct {
 	Estimator *Estimator
 	Template  Result
@@ -25,13 +26,15 @@ type MonteCarlo struct {
 	First, Count int
 	Part         Part
 	Seed         uint64
-	File         File
+	// File is where the lines are kept.
+	File File
 	// Line, if not nil, takes each line, known or new.
 	Line func(SampleLine) error
 	// Step, if not nil, is called after each line that has been computed.
 	Step func(*MonteCarloRun)
 }
 
+// syncEvery is the time within which the lines of samples are on the disk.
 const syncEvery = time.Second
 
 // Part is a range of the units of a run: its samples, followed by its repetitions.
@@ -43,6 +46,7 @@ type SampleLine struct {
 	Result
 }
 
+// ParseLine reads the line of a sample.
 func ParseLine(line []byte) (r SampleLine, err error) {
 	if err := json.Unmarshal(line, &r); err != nil {
 		return r, err
@@ -53,6 +57,7 @@ func ParseLine(line []byte) (r SampleLine, err error) {
 	return r, nil
 }
 
+// MonteCarloRun is a Monte Carlo run in progress.
 type MonteCarloRun struct {
 	*MonteCarlo
 	Tally *Tally
@@ -67,6 +72,7 @@ type MonteCarloRun struct {
 // RunningMean is the mean, and the sum of squared deviations, of the values added so far.
 type RunningMean struct{ n, Mean, squares float64 }
 
+// Throughput counts what a run has computed itself, not the lines that it read from a file.
 type Throughput struct {
 	Begun           time.Time
 	Samples, Probes int
@@ -111,6 +117,7 @@ func (m *MonteCarlo) Run(ctx context.Context) (r *MonteCarloRun, err error) {
 	return r, err
 }
 
+// Kept is how many samples and repetitions the file has; ok is false where there is none.
 func (m *MonteCarloRun) Kept() (samples, repeats int, ok bool) {
 	return m.samples - m.ofSamples.First, m.repeats - m.ofRepeats.First, m.log != nil
 }
@@ -120,6 +127,7 @@ func (m *MonteCarloRun) Done() (units, of, next int) {
 	return m.samples + m.repeats - m.Part.First, m.Part.End - m.Part.First, m.First + m.samples
 }
 
+// Left is how many samples are to be done.
 func (m *MonteCarloRun) Left() int { return m.ofSamples.End - m.samples }
 
 func (r *MonteCarloRun) compute(ctx context.Context) (err error) {
@@ -211,6 +219,7 @@ func (m *RunningMean) add(v float64) {
 	m.squares += d * (v - m.Mean)
 }
 
+// StdErr is the standard error of the mean, NaN before there are two values.
 func (m *RunningMean) StdErr() float64 {
 	if m.n < 2 {
 		return math.NaN()
@@ -241,6 +250,7 @@ const logFormat = 1
 
 func (h MonteCarloHeader) What() string { return "montecarlo run" }
 
+// ReadMonteCarloHeader reads the first line of a run.
 func ReadMonteCarloHeader(line []byte) (h MonteCarloHeader, err error) {
 	if err = json.Unmarshal(line, &h); err == nil && h.MonteCarlo != logFormat {
 		err = fmt.Errorf("it is of format %d of surepipe montecarlo, expected %d", h.MonteCarlo, logFormat)
@@ -248,6 +258,7 @@ func ReadMonteCarloHeader(line []byte) (h MonteCarloHeader, err error) {
 	return h, err
 }
 
+// Continues compares settings and data.
 func (h MonteCarloHeader) Continues(line []byte) (doubt string, err error) {
 	free := []string{"version", "device"}
 	was, is, err := continues(line, h, "montecarlo", free...)
@@ -258,6 +269,7 @@ func (h MonteCarloHeader) Continues(line []byte) (doubt string, err error) {
 	return doubt, err
 }
 
+// NewMonteCarloHeader is the header of a run with these settings, for the data, on the device.
 func NewMonteCarloHeader(settings map[string]string, data problems.Data, device string) MonteCarloHeader {
 	return MonteCarloHeader{
 		MonteCarlo: logFormat, Settings: settings, Data: DataHash(data), Version: Version(), Device: device,

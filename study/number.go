@@ -12,6 +12,7 @@ import (
 // are the strings "inf" and "-inf".
 type Number float64
 
+// Defined is nil for NaN and infinities.
 func Defined(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -44,6 +45,7 @@ func (x Number) MarshalJSON() ([]byte, error) {
 	}
 }
 
+// SquaredDistance is ||a - b||^2.
 func SquaredDistance(a, b []float64) float64 {
 	sum := 0.0
 	for i, v := range a {
@@ -84,6 +86,7 @@ func PlusMinus(value, stdErr float64) string {
 	return digits.PlusMinus(value, stdErr)
 }
 
+// Unknown stands for a value that is not defined, or cannot be known.
 const Unknown = "not known"
 
 // Array is an array of numbers, row-major; with Complex the last axis is the real and imaginary part.

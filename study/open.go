@@ -12,6 +12,7 @@ import (
 	"surepipe/vjp"
 )
 
+// Options are those of an estimator.
 type Options struct {
 	// Problem is the name of a problem, or of the specification that Data has.
 	Problem string
@@ -22,7 +23,8 @@ type Options struct {
 	Hyper problems.Hyper
 	// Devices are where the estimator is computed; [Open] takes them.
 	Devices []array.Device
-	Solver  string
+	// Solver is the name of a solver; "" and auto stand for the problem's own.
+	Solver string
 	// Settings are the options of the solver on a device; nil for the defaults.
 	Settings func(dev array.Device) (vjp.Options, error)
 	// Pipeline are the options of the risk. Leave-one-out is always computed where the loss is not
@@ -126,6 +128,7 @@ func (i *Instance) open(ctx context.Context, o Options) (err error) {
 	return nil
 }
 
+// PlanError names the option of the argument that a trace estimator rejects.
 func PlanError(err error) error {
 	var refused *hutch.PlanError
 	if !errors.As(err, &refused) {

@@ -8,6 +8,7 @@ import (
 	"surepipe/risk/warning"
 )
 
+// CheckProjected rejects estimators without a projected risk.
 func (j *Estimator) CheckProjected() error {
 	switch p := j.Problem.Solve(); {
 	case j.Solver == nil || j.Problem.Measurement == nil:

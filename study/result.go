@@ -26,6 +26,7 @@ type Result struct {
 	P        int    `json:"p"`
 	Sigma2Result
 	WeightsResult
+	// Standardize says that the penalty is on the coefficients of standardized columns.
 	Standardize bool `json:"standardize,omitempty"`
 	InterceptResult
 	EffectsResult
@@ -41,10 +42,11 @@ type Result struct {
 	ProjectedResult
 	StorageResult
 	// Correlated has the terms of SURE for correlated noise, absent for white noise.
-	Correlated       *risk.Correlated `json:"correlated,omitempty"`
-	Residual         *float64         `json:"residual,omitempty"`
-	Divergence       float64          `json:"divergence"`
-	DivergenceStdErr float64          `json:"divergence_stderr"`
+	Correlated *risk.Correlated `json:"correlated,omitempty"`
+	// Residual is ||y - mu_hat||^2, absent where the loss is not squared.
+	Residual         *float64 `json:"residual,omitempty"`
+	Divergence       float64  `json:"divergence"`
+	DivergenceStdErr float64  `json:"divergence_stderr"`
 	// DivergenceLow and DivergenceHigh are the range of the divergence over the decisions that are
 	// within rounding errors or the tolerance; absent where there are no such decisions.
 	DivergenceLow  *float64 `json:"divergence_low,omitempty"`
@@ -54,8 +56,9 @@ type Result struct {
 	RankMargin float64 `json:"rank_margin,omitempty"`
 	// SpaceMargin is the distance of the solution to the nearest other support, rank or clustering,
 	// over its error; absent where it is not known.
-	SpaceMargin float64  `json:"space_margin,omitempty"`
-	Loss        *float64 `json:"loss,omitempty"`
+	SpaceMargin float64 `json:"space_margin,omitempty"`
+	// Loss is ||mu_hat - mu||^2 where mu is known.
+	Loss *float64 `json:"loss,omitempty"`
 	// SignalLoss is the squared error of the signal where --truth gives the true one.
 	SignalLoss *float64     `json:"signal_loss,omitempty"`
 	Solver     SolverResult `json:"solver"`
@@ -75,10 +78,11 @@ type Result struct {
 	Audits []*pipeline.Audit `json:"audit,omitempty"`
 	// Warnings are those printed on standard error: the reasons to doubt the numbers, and the
 	// command's notes; absent where there are none.
-	Warnings  []pipeline.Warning `json:"warnings,omitempty"`
-	Untrusted bool               `json:"untrusted,omitempty"`
-	Device    string             `json:"device"`
-	Version   string             `json:"version"`
+	Warnings []pipeline.Warning `json:"warnings,omitempty"`
+	// Untrusted says that the numbers are not to be trusted: the exit status is 3.
+	Untrusted bool   `json:"untrusted,omitempty"`
+	Device    string `json:"device"`
+	Version   string `json:"version"`
 	// Text says beside a criterion what its value is, or why there is none.
 	Text func(risk.Rule) string `json:"-"`
 }
@@ -168,12 +172,14 @@ func (r *Result) Fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	}
 }
 
+// InterceptResult is the fitted intercept, with --intercept.
 type InterceptResult struct {
 	Intercept *float64 `json:"intercept,omitempty"`
 	// Intercepts take its place where y has several columns: one for each, of mean 0.
 	Intercepts []float64 `json:"intercepts,omitempty"`
 }
 
+// All are the intercepts, none if the problem has none.
 func (r InterceptResult) All() []float64 {
 	if r.Intercept != nil {
 		return []float64{*r.Intercept}
@@ -181,6 +187,7 @@ func (r InterceptResult) All() []float64 {
 	return r.Intercepts
 }
 
+// InterceptOf is the fitted intercept.
 func InterceptOf(p *problems.Problem, risk pipeline.Risk) InterceptResult {
 	b0 := p.Intercepts(risk.MuHat, risk.B)
 	if len(b0) == 1 {

@@ -99,6 +99,7 @@ func textOf(f risk.Fitted) func(risk.Rule) string {
 	}
 }
 
+// own are the criteria's keys of the JSON that are fields of a result, with their values, nil where they are absent.
 var own = map[string]func(r *Result) *float64{
 	"sure":             func(r *Result) *float64 { return r.SURE },
 	"sure_stderr":      func(r *Result) *float64 { return r.SUREStdErr },
@@ -112,6 +113,7 @@ var own = map[string]func(r *Result) *float64{
 	"sigma2_df":        func(r *Result) *float64 { return r.Sigma2DF },
 }
 
+// Number is the value of a key of the JSON, nil where it is absent.
 func (r *Result) Number(key string) *float64 {
 	if value, is := own[key]; is {
 		return value(r)

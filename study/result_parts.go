@@ -10,6 +10,7 @@ import (
 	"surepipe/problems"
 )
 
+// Sigma2Result is the part of the JSON about the variance of the noise.
 type Sigma2Result struct {
 	// Sigma2 is absent where it is not known, and so are SURE and its error.
 	Sigma2 float64 `json:"sigma2,omitempty"`
@@ -22,14 +23,17 @@ type Sigma2Result struct {
 	NoiseRhoStdErr *float64 `json:"noise_rho_stderr,omitempty"`
 }
 
+// WeightNames are the names of the weights, in the order in which they are told.
 var WeightNames = []string{"lambda", "lambda2", "gamma"}
 
+// WeightsResult are the weights of the regularizer, absent where the problem does not have them.
 type WeightsResult struct {
 	Lambda  *Number `json:"lambda,omitempty"`
 	Lambda2 *Number `json:"lambda2,omitempty"`
 	Gamma   *Number `json:"gamma,omitempty"`
 }
 
+// Named is the weight of that name.
 func (w *WeightsResult) Named(name string) **Number {
 	switch name {
 	case "lambda":
@@ -52,6 +56,7 @@ func (w WeightsResult) Swept(axes []Axis) []float64 {
 	})
 }
 
+// Each yields the weights that the problem has, in order.
 func (w *WeightsResult) Each(yield func(name string, value float64) bool) {
 	for _, name := range WeightNames {
 		if v := *w.Named(name); v != nil && !yield(name, float64(*v)) {
@@ -72,6 +77,7 @@ type CenterResult struct {
 
 // EffectsResult is the part of the JSON that exists only with effects of rows and columns.
 type EffectsResult struct {
+	// Effects are rows, cols or mean, and EffectsDF their degrees of freedom.
 	Effects     []string `json:"effects,omitempty"`
 	EffectsDF   int      `json:"effects_df,omitempty"`
 	EffectsMean *float64 `json:"effects_mean,omitempty"`
@@ -86,6 +92,7 @@ type ExecResult struct {
 	Alpha float64 `json:"alpha,omitempty"`
 }
 
+// linearPredictor is what mu_hat is where the loss is not squared.
 const linearPredictor = "the linear predictor A b"
 
 // LossResult is the part of the JSON of one sample that exists only where the loss is not squared.
@@ -94,7 +101,8 @@ type LossResult struct {
 	LossName  string   `json:"loss_name,omitempty"`
 	LossValue *float64 `json:"loss_value,omitempty"`
 	Deviance  *float64 `json:"deviance,omitempty"`
-	MuHatIs   string   `json:"mu_hat_is,omitempty"`
+	// MuHatIs says what mu_hat is.
+	MuHatIs string `json:"mu_hat_is,omitempty"`
 }
 
 // ProjectedResult is the part of --image-risk, absent without it, and where the operator is too
@@ -116,6 +124,7 @@ type StorageResult struct {
 // StorageNumbers are what reading X has cost so far, with the first pass, which finds the means and
 // the norms of the columns.
 type StorageNumbers struct {
+	// Bytes is the size of X where it is stored.
 	Bytes int64 `json:"bytes"`
 	// Passes is the number of times that all of X has been read, and BytesRead all that has been
 	// read, with parts of passes.
@@ -158,6 +167,7 @@ func AboutLoss(p *problems.Problem) LossResult {
 	return LossResult{LossName: p.Loss.Name, MuHatIs: linearPredictor}
 }
 
+// StorageOf are those of a problem; nil where X is in memory.
 func StorageOf(p *problems.Problem) StorageResult {
 	a := linops.StructureOf(p.Operator).Passes
 	if a.Bytes == 0 {
@@ -167,6 +177,7 @@ func StorageOf(p *problems.Problem) StorageResult {
 	return StorageResult{&StorageNumbers{Bytes: a.Bytes, Passes: passes, BytesRead: bytes, Missing: p.Missing}}
 }
 
+// String is what reading X has cost, in words.
 func (s *StorageNumbers) String() string {
 	return fmt.Sprintf("%d passes, %.3g GB of %.3g GB read", s.Passes, float64(s.BytesRead)/1e9, float64(s.Bytes)/1e9)
 }

@@ -19,6 +19,7 @@ type Header interface {
 	// Continues reads the first line of a file. The error says why the run cannot continue it, doubt in what
 	// its lines may differ.
 	Continues(line []byte) (doubt string, err error)
+	// What names what has written the file.
 	What() string
 }
 
@@ -31,7 +32,9 @@ type Log struct {
 	synced time.Time
 }
 
+// File is where the lines of a run are kept.
 type File struct {
+	// Path is its name, "" for none.
 	Path string
 	// To, in the place of a path, takes all lines, those that From has among them: those of a run that was
 	// interrupted, of which an incomplete last one is dropped. Either may be nil.
@@ -40,8 +43,10 @@ type File struct {
 	Header Header
 	// Resume allows a file that has lines: without it such a file is an error.
 	Resume bool
-	Every  time.Duration
-	Warn   func(string)
+	// Every is the time within which a line is on the disk; 0 when it is written.
+	Every time.Duration
+	// Warn receives reasons for doubt; nil for none.
+	Warn func(string)
 }
 
 // errSummary says that a line is the last one, which is written anew.
@@ -189,6 +194,7 @@ func torn(text []byte, header Header) error {
 	return nil
 }
 
+// Write appends a value as a line of JSON.
 func (l *Log) Write(v any) error {
 	if l == nil {
 		return nil
@@ -200,6 +206,7 @@ func (l *Log) Write(v any) error {
 	return l.WriteLine(line)
 }
 
+// WriteLine appends a line, which has no newline.
 func (l *Log) WriteLine(line []byte) error {
 	if l == nil {
 		return nil
@@ -212,6 +219,7 @@ func (l *Log) WriteLine(line []byte) error {
 	return err
 }
 
+// Close makes sure that everything is on the disk.
 func (l *Log) Close() error {
 	if l == nil || l.file == nil {
 		return nil

@@ -18,6 +18,7 @@ import (
 // SampleSource is the source of the samples of a Monte Carlo run. It holds one sample in memory at a
 // time. It is not safe for concurrent use.
 type SampleSource struct {
+	// Name is the name of the input, for errors.
 	Name string
 	// Shape is a sample's shape, total the number of samples, -1 where it is unlimited.
 	Shape []int
@@ -35,6 +36,7 @@ type SampleSource struct {
 	index int
 }
 
+// At is sample i. It is kept for a further call with the same i.
 func (s *SampleSource) At(i int) ([]float64, error) {
 	if s.held != nil && s.index == i {
 		return s.held, nil
@@ -95,15 +97,18 @@ func (s *SampleSource) from(ctx context.Context, first, end int) iter.Seq2[[]flo
 	}
 }
 
+// Simulated draws the samples around mu.
 func Simulated(mu []float64, shape []int, sigma2 float64, seed uint64) *SampleSource {
 	return &SampleSource{Shape: shape, Total: -1, Close: func() error { return nil },
 		get: func(i int) ([]float64, error) { return problems.Sample(mu, sigma2, seed, i), nil }}
 }
 
+// SamplesOf are those that a function returns for their numbers, of a shape.
 func SamplesOf(shape []int, sample func(i int) ([]float64, error)) *SampleSource {
 	return &SampleSource{Shape: shape, Total: -1, Close: func() error { return nil }, get: sample, mayBlock: true}
 }
 
+// HeldSamples are the samples of a data file, all in memory.
 func HeldSamples(path string, stack [][]float64, shape []int) *SampleSource {
 	return &SampleSource{Name: path, Shape: shape, Total: len(stack), Close: func() error { return nil },
 		get: func(i int) ([]float64, error) { return stack[i], nil }}

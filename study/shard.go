@@ -18,10 +18,12 @@ import (
 	"surepipe/pipeline"
 )
 
+// ShardHeader is the first line of a shard's file.
 type ShardHeader struct {
 	// Shard says which part of the run the lines are.
-	Shard   ShardPart `json:"shard"`
-	Machine Machine   `json:"machine"`
+	Shard ShardPart `json:"shard"`
+	// Machine is what the last bits of the lines depend on.
+	Machine Machine `json:"machine"`
 	// Samples is a hash of the file of all samples, where they come from a file.
 	Samples string `json:"samples_sha256,omitempty"`
 	// Flags and Files are the flags of the command, from which merge goes on where lines alone do not
@@ -68,6 +70,7 @@ type shape struct {
 	flags bool
 }
 
+// shapes read the first line of a run, by its unit.
 var shapes = map[string]func(whole []byte) (shape, error){
 	SampleUnit: func(whole []byte) (s shape, err error) {
 		_, err = ReadMonteCarloHeader(whole)
@@ -98,6 +101,7 @@ func (s shape) lines(first, end int) (from, to int) {
 	return s.bounds[first], s.bounds[end]
 }
 
+// Machine describes the arithmetic of a process: two with equal values give the same bits.
 type Machine struct {
 	BLAS    string `json:"blas"`
 	Kernels string `json:"kernels,omitempty"`
@@ -109,6 +113,7 @@ type Machine struct {
 // onMachine are the keys of the first line of a run that its machine has too.
 var onMachine = []string{"device", "blas", "version"}
 
+// ThisMachine is the machine of this process, with the device.
 func ThisMachine(device string) Machine {
 	blas := array.BLASInfo()
 	m := Machine{BLAS: blas.Name, Kernels: blas.Core, SIMD: "none", Device: device, Version: Version()}
@@ -134,6 +139,7 @@ func (m Machine) differs(want Machine) string {
 	return ""
 }
 
+// Shard is shard Index of Count of a run.
 type Shard = shard.Shard
 
 // Divide is the header of a shard, on this machine, of the run whose units p says, and whose own header is whole.
@@ -229,6 +235,7 @@ func (h ShardHeader) Continues(line []byte) (doubt string, err error) {
 
 func (h ShardHeader) What() string { return "shard" }
 
+// ParseShardHeader reads the first line of a shard's file.
 func ParseShardHeader(line []byte) (h ShardHeader, err error) {
 	var kind map[string]json.RawMessage
 	if err := json.Unmarshal(line, &kind); err != nil {
@@ -276,6 +283,7 @@ func (h ShardHeader) place(n int, line []byte) error {
 	return h.run.read(n, line)
 }
 
+// FileHash is a hash of a file's contents.
 func FileHash(ctx context.Context, path string) (string, error) {
 	file, err := dataio.OpenFile(ctx, path)
 	if err != nil {

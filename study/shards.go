@@ -14,6 +14,7 @@ import (
 	"strings"
 )
 
+// ShardFile is a file of one shard that has been checked.
 type ShardFile struct {
 	Path  string
 	lines int // complete lines after the first
@@ -29,11 +30,13 @@ type Shards struct {
 	in fs.FS
 }
 
+// MissingShards says which shards of a run are missing or incomplete.
 type MissingShards struct {
 	Indices []int
 	Count   int // of all shards
 }
 
+// Error lists them as an array job takes them.
 func (e *MissingShards) Error() string {
 	return fmt.Sprintf("%d of %d shards are missing or incomplete: %s", len(e.Indices), e.Count, Ranges(e.Indices))
 }
@@ -71,6 +74,7 @@ func ReadShards(files fs.FS, paths []string, mixed bool) (*Shards, error) {
 	return set, nil
 }
 
+// Missing are the indices of shards without a complete file, in order.
 func (s *Shards) Missing() (list []int) {
 	for i := range s.Of.Shard.Count {
 		file, ok := s.Files[i]

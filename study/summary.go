@@ -13,6 +13,7 @@ import (
 	"surepipe/risk/warning"
 )
 
+// Summary is the last line of a Monte Carlo run.
 type Summary struct {
 	Summary         bool     `json:"summary"`
 	Samples         int      `json:"samples"`
@@ -54,15 +55,19 @@ type Series struct {
 	ALO, ALOProbe []float64
 }
 
+// Tally sums up the lines of a Monte Carlo run.
 type Tally struct {
 	Summary
 	// PerSample are the numbers of the samples, and PerSeed those of the repetitions at one sample,
 	// whose SUREStdErr is 2 sigma2 divergence_stderr.
 	PerSample, PerSeed Series
-	Notes              []pipeline.Warning
-	Estimated          bool
-	Problem            string
-	D                  int
+	// Notes are the command's, which every line has.
+	Notes []pipeline.Warning
+	// Estimated says that sigma2 is an estimate.
+	Estimated bool
+	// Problem and D are those of the lines.
+	Problem string
+	D       int
 	// Speed counts what has been computed, not what has been read.
 	Speed Throughput
 	told  map[string]int // number of lines with a warning, by its code
@@ -79,6 +84,7 @@ func (s *Series) add(r SampleLine) {
 
 func NewTally() *Tally { return &Tally{Summary: Summary{Summary: true}, told: map[string]int{}} }
 
+// Add takes the next line.
 func (t *Tally) Add(r SampleLine) {
 	terms := r.Terms()
 	// These are judged by the numbers of the line, whatever warnings it has.
@@ -127,6 +133,7 @@ func appendDefined(to []float64, v *float64) []float64 {
 	return append(to, *v)
 }
 
+// Finish computes the summary of the lines.
 func (t *Tally) Finish(took time.Duration) {
 	t.Seconds = took.Seconds()
 	y, seeds := &t.PerSample, &t.PerSeed
@@ -174,6 +181,7 @@ func (t *Tally) Headline() (values []float64, name string) {
 	}
 }
 
+// MarshalJSON writes the summary alone.
 func (t Tally) MarshalJSON() ([]byte, error) { return json.Marshal(t.Summary) }
 
 func (t *Tally) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &t.Summary) }

@@ -18,9 +18,10 @@ import (
 type Sweep struct {
 	// Estimator may be nil where the points of the grid are Known: they are then all.
 	Estimator *Estimator
-	Template  Result
-	Data      problems.Data
-	Axes      []Axis // with their values
+	// Template is what all points share.
+	Template Result
+	Data     problems.Data
+	Axes     []Axis // with their values
 	// Options are those of the sweep and its points. Run sets Known.
 	Options pipeline.SweepOptions
 	Header  SweepHeader
@@ -28,7 +29,8 @@ type Sweep struct {
 	File    File
 	Known   []SweepLine
 	Seconds float64
-	Shard   ShardPart
+	// Shard is the part that RunPart computes.
+	Shard ShardPart
 	// Begin, if not nil, is called before the first point, and Point with each of them, in order.
 	Begin func() error
 	Point func(SweepLine) error
@@ -39,6 +41,7 @@ type Sweep struct {
 	Finish func(*Swept) error
 }
 
+// Swept are the points of a sweep.
 type Swept struct {
 	*Sweep
 	Lines []SweepLine
@@ -58,6 +61,7 @@ func (s *Sweep) grid() [][]float64 {
 	return lists.Map(s.Axes, func(axis Axis) []float64 { return axis.Values })
 }
 
+// Total is the number of points of the grid.
 func (s *Sweep) Total() int {
 	total := 1
 	for _, axis := range s.Axes {

@@ -85,6 +85,7 @@ func (r *Swept) criteriaKeys() (keys []string) {
 	return keys
 }
 
+// column is a column of numbers, nil where they are not defined.
 type column struct {
 	name string
 	of   []*float64
@@ -112,6 +113,7 @@ type PathPoint struct {
 	Coefficients []float64
 }
 
+// All are the intercepts, if any, and the coefficients.
 func (p PathPoint) All() []float64 {
 	if math.IsNaN(p.Intercept) {
 		return slices.Concat(p.Intercepts, p.Coefficients)
@@ -119,6 +121,7 @@ func (p PathPoint) All() []float64 {
 	return append([]float64{p.Intercept}, p.Coefficients...)
 }
 
+// KeepPath asks for the coefficients of all points, in [Swept].Path.
 func (s *Sweep) KeepPath() error {
 	if p := s.Estimator.Problem; !p.Rows() {
 		return Errorf("--path is for regressions, whose operator is a matrix of the data, found %s", p.Name)
@@ -142,6 +145,7 @@ func (r *Swept) keep(point pipeline.SweepPoint) {
 	r.Path = append(r.Path, at)
 }
 
+// PathNames are the names of the coefficients of the path.
 func (r *Swept) PathNames() []string { return CoefficientNames(r.Data, r.Estimator.Problem) }
 
 // PathOrder are the indices of the points, from the greatest weight to the least.
@@ -153,6 +157,7 @@ func (r *Swept) PathOrder() []int {
 	return order
 }
 
+// WritePath writes the coefficients of all points as a table, with their weights, degrees of freedom and criteria.
 func (r *Swept) WritePath(path string) error {
 	columns := []string{"index"}
 	for _, axis := range r.Axes {

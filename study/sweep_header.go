@@ -88,6 +88,7 @@ func (h SweepHeader) Continues(line []byte) (doubt string, err error) {
 	return "", err
 }
 
+// NewSweepHeader is the header of a sweep of the estimator along the axes.
 func NewSweepHeader(j *Estimator, data problems.Data, axes []Axis, o pipeline.SweepOptions) SweepHeader {
 	h := SweepHeader{
 		Sweep: true, Criterion: o.Criterion, ALO: o.ALO, TargetsResult: TargetsOf(j.Problem, j.Sigma2),
@@ -131,6 +132,7 @@ func NewSweepHeader(j *Estimator, data problems.Data, axes []Axis, o pipeline.Sw
 	return h
 }
 
+// ReadSweepHeader reads the first line of a sweep.
 func ReadSweepHeader(line []byte) (h SweepHeader, err error) {
 	if err := json.Unmarshal(line, &h); err != nil {
 		return h, err
@@ -142,6 +144,7 @@ func ReadSweepHeader(line []byte) (h SweepHeader, err error) {
 	return h, err
 }
 
+// Axes are the weights that are swept, with their values.
 func (h SweepHeader) Axes() (axes []Axis, err error) {
 	for _, g := range h.Grid {
 		if !slices.Contains(WeightNames, g.Weight) {

@@ -11,6 +11,7 @@ import (
 	"surepipe/risk"
 )
 
+// SweepChoice is the part of the summary that says how sure the choice is.
 type SweepChoice struct {
 	Rule pipeline.Rule `json:"rule"`
 	// Chosen is the point that the rule chooses.
@@ -34,10 +35,12 @@ type SweepChoice struct {
 	RegretBeyond *float64 `json:"regret_beyond_tenth,omitempty"`
 }
 
+// optimismLeavesOut goes with every optimism.
 const optimismLeavesOut = "an estimate to first order, which was 0.9 to 1.5 times the true one in simulations " +
 	"(LASSO, matrix completion, robust PCA, singular value thresholding); weights that were looked at outside " +
 	"this sweep"
 
+// SweepLine is the line of one point.
 type SweepLine struct {
 	Index int                 `json:"index"`
 	Stage pipeline.SweepStage `json:"stage"`
@@ -50,6 +53,7 @@ type SweepLine struct {
 	Look *Look `json:"look,omitempty"`
 }
 
+// SweepSummary is the last line of a sweep's JSON.
 type SweepSummary struct {
 	Summary      bool              `json:"summary"`
 	Response     string            `json:"response,omitempty"`
@@ -68,6 +72,7 @@ type SweepSummary struct {
 	Warnings []pipeline.Warning `json:"warnings,omitempty"`
 }
 
+// SweepMinimum is a point in the summary.
 type SweepMinimum struct {
 	Index int                 `json:"index"`
 	Stage pipeline.SweepStage `json:"stage"`
@@ -84,6 +89,7 @@ type SweepMinimum struct {
 	CoefficientsResult
 }
 
+// Value is that of a criterion with its standard error, NaN where they are absent.
 func (m SweepMinimum) Value(c risk.Criterion) (value, stdErr float64) {
 	r := Result{SURE: m.SURE, SUREStdErr: m.SUREStdErr, CriteriaResult: m.CriteriaResult}
 	return r.Value(c)

@@ -19,10 +19,12 @@ type Note struct {
 // Notes are what is to be known, in the order in which it is told.
 type Notes []Note
 
+// NewNote is a note with the text of [Errorf].
 func NewNote(k *warning.Kind, format string, args ...any) Note {
 	return Note{k.Code, Errorf(format, args...)}
 }
 
+// Add adds one.
 func (n *Notes) Add(k *warning.Kind, format string, args ...any) {
 	*n = append(*n, NewNote(k, format, args...))
 }

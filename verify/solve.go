@@ -33,6 +33,7 @@ func (c *check) newSolver(name string, tol float64) (vjp.Solver, error) {
 		Derivative: vjp.None})
 }
 
+// witness is a solver at y and its neighbours, and its solution at y.
 type witness struct {
 	solver vjp.Solver
 	owned  bool

@@ -14,6 +14,7 @@ import (
 	"surepipe/vjp"
 )
 
+// Options are the settings of the check.
 type Options struct {
 	// Problem is the problem that the solver under check should solve; the zero value stands for
 	// the solver's own.
@@ -39,6 +40,7 @@ func (o Options) problem(solver vjp.Solver) (vjp.Problem, error) {
 	return p, nil
 }
 
+// Check rejects options that do not fit the solver.
 func (o Options) Check(solver vjp.Solver) error {
 	p, err := o.problem(solver)
 	if err != nil {
@@ -61,10 +63,13 @@ const (
 	// MaxUnits is the largest d for which all unit vectors are probes, and the divergence is
 	// compared exactly.
 	MaxUnits = 64
-	Limit    = 4
+	// Limit is the number of error bars above which a result fails the check.
+	Limit = 4
 )
 
+// Result is the result to check.
 type Result struct {
+	// Solver is the one under check, made with its own settings.
 	Solver vjp.Solver
 	// Y is a batch of one vector of length d, as the solver is given it; B and MuHat are the solution at Y.
 	Y, B, MuHat array.Batch
@@ -78,9 +83,11 @@ type Result struct {
 	Sigma2, StdErr float64
 	// Seed and Sample determine the random probes, which differ from those of the trace estimator.
 	Seed, Sample uint64
-	LeftOut      *LeftOut
+	// LeftOut is leave-one-out, nil where it is not known.
+	LeftOut *LeftOut
 }
 
+// Verification is the result of a check.
 type Verification struct {
 	// Largest is the largest of the comparisons, in error bars, and Check its name. For a correct
 	// result it is below Limit.
@@ -103,6 +110,7 @@ type Verification struct {
 }
 
 const (
+	// Fit is ||mu_hat - A b||.
 	Fit = "fit"
 	// Optimality is ||b - prox_{eta r}(b - eta A*(A b - y))|| / eta, which is at most the distance
 	// of 0 from the objective's subdifferential at b, over ||A|| max(||y - A b||, sigma sqrt(d)),
@@ -129,15 +137,18 @@ const (
 	LeaveOneOut = "alo"
 )
 
+// Comparison is one check.
 type Comparison struct {
 	Name string `json:"name"`
 	// Difference is the difference found, and ErrorBar the one that the check's own errors would
 	// explain.
 	Difference float64 `json:"difference"`
 	ErrorBar   float64 `json:"error_bar"`
-	Bars       float64 `json:"bars"`
+	// Bars is their ratio.
+	Bars float64 `json:"bars"`
 }
 
+// Passed reports whether the check was done and no comparison is above Limit.
 func (v *Verification) Passed() bool { return v.Failure == "" && v.Largest <= Limit }
 
 // Describe states the result, as the end of a sentence.
@@ -259,6 +270,7 @@ func (c *check) run() error {
 
 func (c *check) moves(delta float64) float64 { return risk.Shift(c.resid, delta) }
 
+// eps is the relative rounding error.
 const eps = 0x1p-52
 
 func dot(x, y array.Batch) float64 {

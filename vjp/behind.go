@@ -66,6 +66,7 @@ func (at *place) onRange(dev array.Device) error {
 	return err
 }
 
+// onRange is a derivative with a model of its own.
 type onRange struct {
 	prox.Derivative
 	model *prox.Model

@@ -271,4 +271,5 @@ func (c *denseCurvature) Trace() (trace, frobenius2 float64, ok bool) {
 func (c *denseCurvature) Bytes() int64 { return c.inverse.Bytes() }
 func (c *denseCurvature) Release()     { c.inverse.Free() }
 
+// errNoCurvature says that no matrix of the curvature is known.
 var errNoCurvature = errors.New("vjp: the curvature of the regularizer behind K is not known as a matrix")

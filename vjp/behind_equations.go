@@ -20,11 +20,13 @@ type equations interface {
 	multiplier(h []float64) []float64
 }
 
+// noEquations are those of R^p.
 type noEquations struct{ p, q int }
 
 func (e noEquations) along([]float64) []float64      { return make([]float64, e.p) }
 func (e noEquations) multiplier([]float64) []float64 { return make([]float64, e.q) }
 
+// turned are those of an orthogonal K.
 type turned struct {
 	dev array.Device
 	k   linops.Operator

@@ -162,6 +162,7 @@ func (n *newton) deliver(ctx context.Context, sol *solve.Solution) (taken bool, 
 	return sol.Move(ctx, n.b, r.v, u, r.eta)
 }
 
+// newton is a run of Newton's method.
 type newton struct {
 	at    *solve.Point
 	o     Options

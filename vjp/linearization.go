@@ -13,6 +13,7 @@ import (
 	"surepipe/vjp/system"
 )
 
+// linearization is the derivative at a y, by a system.
 type linearization struct {
 	system.System
 	kind      string  // see Kind
@@ -55,6 +56,7 @@ func (l *linearization) belongs(at *solve.Point) {
 	}
 }
 
+// owned is the operator of a restricted problem, and the function that releases it and its regularizer.
 type owned struct {
 	linops.Restricted
 	release func()

@@ -74,6 +74,7 @@ func (n *vicinity) widen(ctx context.Context, l *linearization) error {
 	return err
 }
 
+// traces are those of derivatives with other images than those at hand.
 type traces struct {
 	low, high, margin float64
 	complete          bool // all are known

@@ -247,6 +247,7 @@ func (r *partsRun) linearize() *linearization {
 	return l
 }
 
+// blocks are a block-diagonal derivative.
 type blocks struct {
 	system.Base
 	*partsRun

@@ -11,6 +11,7 @@ import (
 	"surepipe/vjp/system"
 )
 
+// setting is what is known at a solution, of a problem and of its solve, when a derivative is taken there.
 type setting struct {
 	p          Problem
 	eta        float64 // the step of the fixed point that is differentiated

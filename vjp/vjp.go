@@ -13,10 +13,13 @@ import (
 	"surepipe/vjp/system"
 )
 
+// Problem is the convex program whose solution map is differentiated (see [solve.Problem]).
 type Problem = solve.Problem
 
+// Convergence records how a solve went (see [solve.Convergence]).
 type Convergence = solve.Convergence
 
+// Choice is one decision based on the structure of a problem (see [solve.Choice]).
 type Choice = solve.Choice
 
 type (
@@ -26,6 +29,8 @@ type (
 	Near   = solve.Near
 )
 
+// Factors is a solution b that is a matrix of low rank, by its singular value decomposition (see
+// [solve.Factors]).
 type Factors = solve.Factors
 
 // Solver computes b(y) and its derivative. It keeps what does not depend on y
@@ -54,18 +59,22 @@ type Solver interface {
 
 // Solution is the outcome of one solve.
 type Solution struct {
+	// B is b(y), a batch of one vector of length p.
 	B     array.Batch
 	MuHat array.Batch
 	// Implied stands for B and MuHat, which are then zero Batches, where Options.Compact is set and
 	// the method offers it, and for every b of more than [solve.MostWritten] numbers; else it is nil.
 	Implied *solve.Implied
+	// Convergence records how the solve went.
 	Convergence
 	// Linearization is the derivative of y -> mu_hat(y) at this y; nil when the
 	// solver was asked for none.
 	Linearization Linearization
-	Choices       []Choice
+	// Choices lists what the solver chose for this problem, and why.
+	Choices []Choice
 }
 
+// Release frees the solution and its linearization.
 func (s *Solution) Release() {
 	array.Free(s.B, s.MuHat)
 	if s.Implied != nil {
@@ -115,6 +124,7 @@ type Linearization interface {
 	Inner() Inner
 	// Kind says how the derivative is obtained: "implicit", "unrolled" or "direct".
 	Kind() string
+	// Bytes is the device memory that the linearization holds.
 	Bytes() int64
 	// ProbeBytes is the working memory that VJP takes for each probe of a batch.
 	ProbeBytes() int64
@@ -141,22 +151,29 @@ type Inner struct {
 // Plain completes a [Linearization] from its images where these are exact and nothing else is
 // known.
 type Plain struct {
+	// Images sets dst_i = D mu_hat v_i.
 	Images func(ctx context.Context, dst, v array.Batch) error
 }
 
+// VJP is Images.
 func (p Plain) VJP(ctx context.Context, dst, v array.Batch) error { return p.Images(ctx, dst, v) }
 
+// Apply is Images; the bounds are 0.
 func (p Plain) Apply(ctx context.Context, dst, v array.Batch, _ hutch.Accuracy, left []float64) error {
 	clear(left)
 	return p.Images(ctx, dst, v)
 }
 
+// Moments offers nothing.
 func (Plain) Moments() hutch.Moments { return hutch.Moments{} }
 
+// Closed returns the zero Closed: nothing is known.
 func (Plain) Closed() Closed { return Closed{} }
 
+// Inner is 0.
 func (Plain) Inner() Inner { return Inner{} }
 
+// Derivative selects how a solver differentiates.
 type Derivative string
 
 // The derivatives a solver offers.
@@ -174,6 +191,7 @@ const (
 	None Derivative = "none"
 )
 
+// Derivatives lists the kinds that keep a derivative.
 func Derivatives() []Derivative { return []Derivative{Auto, Implicit, Unrolled} }
 
 // Options are a solver's settings. The zero value of a field asks for the
@@ -181,7 +199,8 @@ func Derivatives() []Derivative { return []Derivative{Auto, Implicit, Unrolled} 
 type Options struct {
 	// Tol is the optimality (see Convergence) at which the solver stops,
 	// default 1e-8.
-	Tol        float64
+	Tol float64
+	// MaxIter bounds the iterations, default 10000.
 	MaxIter    int
 	Derivative Derivative
 	// Sigma2 is the variance of the noise in y where it is known: errors of mu_hat are then

@@ -21,6 +21,7 @@ import (
 	"surepipe/vjp"
 )
 
+// sigma2Value is the value of --sigma2: a number, or how to estimate it.
 type sigma2Value struct{ *request.Request }
 
 func (v sigma2Value) Set(text string) error {
@@ -97,6 +98,7 @@ func (e *estimation) programFlags() []cli.Flag {
 // arrays are the extensions that shells complete for files of data.
 var arrays = []string{"npz", "npy", "csv", "tsv", "mtx", "png", "jpg", "tif", "gz"}
 
+// naFlag describes the flag --na.
 var naFlag = "in a table: the `texts` that stand for a missing value, separated by commas, besides an empty cell, " +
 	"in place of " + strings.Join(dataio.MissingMarks, " ") + "; cells in quotes are texts"
 

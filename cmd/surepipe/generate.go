@@ -64,10 +64,12 @@ var sizeNames = []string{"d", "p", "rows", "cols", "entries", "rank"}
 
 type generateFlags struct {
 	problem, out string
-	sizes        [6]int
-	seed         uint64
-	nonzeros     int
-	single       bool
+	// sizes are the flags of sizeNames.
+	sizes [6]int
+	seed  uint64
+	// nonzeros and single are of the LASSO's data.
+	nonzeros int
+	single   bool
 	// from is a file to which noise of standard deviation sigma is added.
 	from  string
 	sigma float64
@@ -123,6 +125,7 @@ values outside [0, 1]: what is clipped there is not normal.`,
 	return cmd
 }
 
+// drawing draws the arrays, writes the file and reports it, once the flags have been checked.
 type drawing func() error
 
 // check rejects flags that contradict each other, and sizes that are too large.

@@ -12,8 +12,10 @@ import (
 	"surepipe/study"
 )
 
+// rowsProblem is the problem whose data are drawn row by row.
 const rowsProblem = "lasso"
 
+// singleProblem is the problem whose y and mu may be written as float32.
 const singleProblem = "matrix-completion"
 
 // single rounds y and mu to float32s, as which they are written.

@@ -13,6 +13,7 @@ import (
 	"surepipe/internal/dataio"
 )
 
+// stopEvery is the number of entries between two looks at the context.
 const stopEvery = 1 << 16
 
 func (f *generateFlags) writesTable() bool { return strings.EqualFold(filepath.Ext(f.out), ".csv") }

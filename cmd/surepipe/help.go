@@ -115,6 +115,7 @@ func writeTerm(b *strings.Builder, name, text string) {
 	}
 }
 
+// tableHelp describes tables, and the scale of lambda.
 var tableHelp = `Tables. With --response, --data is a table with a header line, as R, pandas and spreadsheets
 write it: cells between commas, semicolons, tabs or spaces, quoted or not, decimal points, or
 decimal commas where the separator is no comma. A first column without a name has the names of
@@ -146,6 +147,7 @@ y. The alpha of scikit-learn's Lasso is lambda / d.
 
 `
 
+// effectsHelp describes effects, weights and matrices with missing entries.
 const effectsHelp = `Completions. The fit of an entry is
 
   mu_ij = c + r_i + s_j + B_ij
@@ -197,6 +199,7 @@ func lossesHelp() string {
 	return b.String() + "\n" + lossHelp
 }
 
+// lossHelp explains losses other than the squared one.
 const lossHelp = `With --loss other than squared mu_hat is the linear predictor A b, and the output has
 
   loss_name      the loss (the key "loss" is ||mu_hat - mu||^2)
@@ -219,6 +222,7 @@ is not used with logistic, multinomial and poisson, where mu_hat is no estimate 
 and sigma2_df are for the squared loss alone. 0.1max refers to the weight at which only the
 intercept is left.`
 
+// execHelp describes --exec.
 var execHelp = `--exec 'PROGRAM ARGUMENT...' takes the place of --problem: any program is the estimator, also one
 that is not ours. It reads y as a numpy .npy array of float64, in its shape, from standard
 input, and writes mu_hat, of the same shape, to standard output in the same format. {lambda},
@@ -251,12 +255,14 @@ func methodsHelp() string {
 	return b.String()
 }
 
+// execMonteCarloHelp is the help of --exec at many samples.
 const execMonteCarloHelp = `--exec 'PROGRAM ARGUMENT...' takes the place of --problem (see above). At many samples they
 are simulated around the array mu of --data, or of --mu, of any shape; or they are those of
 --y, or of an array y with one more leading axis than mu. Each has probes, or draws, of its
 own. They are done one after the other, each with up to --parallel calls at once.
 `
 
+// execExample are two programs that are not ours.
 const execExample = `
   surepipe run --exec 'python3 hard.py {lambda}' --data signal.npy --sigma2 1 --lambda 2 \
       --divergence antithetic

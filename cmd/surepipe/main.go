@@ -36,6 +36,7 @@ const exitHelp = `Exit status: 0 done; 1 a failure; 2 bad usage or bad input; 3 
 (they are printed, with the reasons: surepipe warnings); 4 merge: shards are missing; 130
 interrupted (SIGINT, as by Ctrl-C); 143 terminated (SIGTERM).`
 
+// errNotConverged is returned after the result has been printed.
 var errNotConverged = errors.New("not converged")
 
 // stopped is the cause of a context that a signal cancelled.

@@ -123,18 +123,22 @@ func (f *mergeCommand) check(files []string) error {
 	return checkFigures(f.figures)
 }
 
+// merger merges the shards of a run.
 type merger struct {
 	// flags are those of surepipe merge that the run has a use for, besides --jsonl and --mixed.
 	flags []string
+	// merge writes what one machine would have written.
 	merge func(f *mergeCommand, set *surepipe.Shards) error
 }
 
+// mergers are those of the runs, by their units.
 var mergers = map[string]merger{
 	study.SampleUnit: {[]string{"plot", "running", "report"}, (*mergeCommand).samples},
 	study.ChainUnit: {append([]string{"csv", "plot", "out", "no-refine", "report"}, fileFlags...),
 		(*mergeCommand).sweep},
 }
 
+// errIncomplete is returned after the missing shards have been printed.
 var errIncomplete = errors.New("shards are missing")
 
 func (f *mergeCommand) merge(files []string) error {

@@ -34,6 +34,7 @@ func (c *coefficientFlags) register(cmd *cobra.Command, which string) {
 
 func (c *coefficientFlags) wanted() bool { return c.print || c.csv != "" }
 
+// outputFlags are the files of an estimate: the fit, and a figure of it.
 type outputFlags struct {
 	out     string
 	picture draw.Picture

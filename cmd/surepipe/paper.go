@@ -36,6 +36,7 @@ func newPaper() *cobra.Command {
 	return cmd
 }
 
+// paperFlags are the flags that the paper's tables and figures share.
 type paperFlags struct {
 	cmd      *cobra.Command
 	out      string

@@ -49,6 +49,7 @@ func (f *figures) curves(ctx context.Context) (notConverged int, err error) {
 	return c.draw(fmt.Sprintf("%d × %d", rows, cols))
 }
 
+// curveSweeps are the sweeps of figure 3, one for each y.
 type curveSweeps struct {
 	*figures
 	options surepipe.Options

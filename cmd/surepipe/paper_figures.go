@@ -19,6 +19,7 @@ import (
 	"surepipe/study"
 )
 
+// figures are the flags of surepipe paper figures.
 type figures struct {
 	paperFlags
 	which                         string

@@ -44,6 +44,7 @@ type paperRow struct {
 	paper      paperValues
 }
 
+// paperRows are the rows of the tables, in the paper's order.
 var paperRows = []paperRow{
 	{"lasso", 250, 500, paperValues{0.51, 2.54, 0.51, 252, 0.52, 0.48}},
 	{"lasso", 500, 1000, paperValues{0.37, 2.89, 0.43, 1929, 0.40, 0.50}},
@@ -73,6 +74,7 @@ func (r paperRow) bytes(rows, cols int) uint64 {
 	return 8 * entries * 250
 }
 
+// tableLine is a row of a table in tables.jsonl: the keys of surepipe run, and further ones.
 type tableLine struct {
 	Table int `json:"table"`
 	study.Result
@@ -154,6 +156,7 @@ func newPaperTables(use string, samples int) *cobra.Command {
 	return cmd
 }
 
+// tables computes, prints and keeps rows.
 type tables struct {
 	cmd     *cobra.Command
 	flags   *paperFlags

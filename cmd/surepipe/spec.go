@@ -10,6 +10,7 @@ import (
 	"surepipe/study"
 )
 
+// specHelp describes specifications, except for their operators and regularizers.
 const specHelp = `A specification describes a problem in YAML,
 
     mu_hat(y) = A argmin_b  1/2 ||A b - y||^2 + r(b),

@@ -20,6 +20,7 @@ import (
 	"surepipe/study/page"
 )
 
+// pageFlag is --report, a page to look at.
 type pageFlag struct{ report string }
 
 func (f *pageFlag) register(cmd *cobra.Command, more string) {

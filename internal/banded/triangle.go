@@ -14,6 +14,7 @@ type Stack struct {
 	order []int32 // the rows, by the first column that they read; without those that read none
 }
 
+// NewStack orders the rows of M. It keeps them.
 func NewStack(m Rows, n int) *Stack {
 	s := &Stack{n: n, rows: m, order: make([]int32, 0, len(m.Indptr)-1)}
 	first := make([]int, len(m.Indptr)-1)
@@ -30,6 +31,7 @@ func NewStack(m Rows, n int) *Stack {
 	return s
 }
 
+// Width is the number of diagonals of R above the main one.
 func (s *Stack) Width() int { return s.width }
 
 // Triangle is the factor R of M*M = R*R, upper triangular with as many diagonals as M's rows are wide.

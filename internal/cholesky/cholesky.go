@@ -128,6 +128,7 @@ func (f *Factor) Bytes() int64 {
 // all of them.
 const together = 8
 
+// works are the memory of solves.
 var works = sync.Pool{New: func() any { return new([]float64) }}
 
 // Solve sets dst[i] = S^{-1} src[i] for every i, on all processors. dst[i] may be src[i].

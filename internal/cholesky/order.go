@@ -22,6 +22,7 @@ type dissection struct {
 	leaf  int
 }
 
+// piece are nodes whose places in the order begin at at.
 type piece struct {
 	nodes []int32
 	at    int

@@ -9,6 +9,7 @@ import (
 	"surepipe/internal/dataio/ndarray"
 )
 
+// dtype is numpy's type of a real number.
 type dtype struct {
 	ndarray.Number
 	text string

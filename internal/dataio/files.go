@@ -31,6 +31,7 @@ func (disk) Open(path string) (fs.File, error) { return os.Open(path) }
 
 func (disk) Stat(path string) (fs.FileInfo, error) { return os.Stat(path) }
 
+// NoFiles has none.
 var NoFiles fs.FS = noFiles{}
 
 type noFiles struct{}
@@ -62,6 +63,7 @@ type file struct {
 	io.Closer
 }
 
+// readable can be read from its start and at any offset.
 type readable interface {
 	io.Reader
 	io.ReaderAt
@@ -119,6 +121,7 @@ func readAll(r io.Reader) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
+// OpenFile opens a file of the operating system for reading, until the context is done.
 func OpenFile(ctx context.Context, path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 
 // Format is a format of files: how one is recognized, read and written. Help and errors read it.
 type Format struct {
+	// Name is that of [Set.Format].
 	Name string
 	// Extensions are those of its files, in lower case; the first stands for all.
 	Extensions []string
@@ -71,6 +72,7 @@ func ends(extensions ...string) func([]byte, string) bool {
 
 const gzipMagic = "\x1f\x8b"
 
+// tableExtensions are those of text tables.
 var tableExtensions = []string{".csv", ".tsv", ".txt"}
 
 // formatTable has the formats in the order in which a file is tried.
@@ -203,6 +205,7 @@ func FormatFor(path string) (Format, bool) {
 	return Format{}, false
 }
 
+// Extensions names the formats by their extensions: ".npz, .npy or .csv".
 func Extensions(formats []Format) string {
 	names := lists.Map(formats, func(f Format) string { return f.Extensions[0] })
 	last := len(names) - 1
@@ -341,6 +344,7 @@ func writeTIFF(w io.Writer, a Array, depth Depth, eight bool) (int, error) {
 	return images.EncodeTIFF(w, a, to)
 }
 
+// WriteArray writes one array to a file by the format, see [Format].Write.
 func (f Format) WriteArray(path string, a Array, depth Depth, eight bool) (clamped int, err error) {
 	return WriteImage(path, func(w io.Writer) (int, error) { return f.Write(w, a, depth, eight) })
 }

@@ -28,6 +28,7 @@ func (m Memory) Open(name string) (fs.File, error) {
 	return bytesFile{io.NewSectionReader(held.At, 0, held.Size), name}, nil
 }
 
+// bytesFile is an open file of [Memory], and what is known of it.
 type bytesFile struct {
 	*io.SectionReader
 	name string
@@ -47,6 +48,7 @@ type Over struct {
 	fs.FS
 }
 
+// Stat does not open the file.
 func (o Over) Stat(name string) (fs.FileInfo, error) { return fs.Stat(o.FS, name) }
 
 // held is the file of that name where the file system has it in memory; nil elsewhere.

@@ -123,6 +123,7 @@ func (s *Set) expect(m *stored.Matrix, f *os.File, arrays ...numbers) (*stored.M
 	return m, nil
 }
 
+// numbers are the numbers of an array with one axis, where they lie.
 type numbers struct {
 	array     string
 	begin     int64

@@ -11,6 +11,7 @@ import (
 	"surepipe/internal/dataio/ndarray"
 )
 
+// niftiTypes are the types of values by their code.
 var niftiTypes = map[uint16]ndarray.Number{
 	2: {Kind: 'u', Size: 1}, 4: {Kind: 'i', Size: 2}, 8: {Kind: 'i', Size: 4}, 16: {Kind: 'f', Size: 4},
 	64: {Kind: 'f', Size: 8}, 256: {Kind: 'i', Size: 1}, 512: {Kind: 'u', Size: 2}, 768: {Kind: 'u', Size: 4},

@@ -18,6 +18,7 @@ import (
 // written again.
 type NIfTISeries struct {
 	niftiHeader
+	// Size is the number of voxels along x, y and z, and Volumes that of volumes.
 	Size    [3]int
 	Volumes int
 	Complex bool
@@ -35,6 +36,7 @@ type NIfTISeries struct {
 	plane  []float64
 }
 
+// OpenNIfTI opens a file of the operating system.
 func OpenNIfTI(path string) (*NIfTISeries, error) { return Files{}.OpenNIfTI(path) }
 
 // OpenNIfTI opens a file (.nii, .nii.gz, .mif) of up to four axes: x, y, z and the volumes. A compressed one is
@@ -231,6 +233,7 @@ func (s *NIfTISeries) parts() int {
 
 func (s *NIfTISeries) valueSize() int { return s.t.Size * s.parts() }
 
+// IsMIF reports whether the file is an MRtrix image.
 func (s *NIfTISeries) IsMIF() bool { return s.mif != nil }
 
 func (s *NIfTISeries) Close() error { return s.f.Close() }
@@ -477,6 +480,7 @@ func (w *NIfTIWriter) Commit() (err error) {
 	return os.Rename(w.f.Name(), w.target)
 }
 
+// Abort removes what was written.
 func (w *NIfTIWriter) Abort() {
 	w.f.Close()
 	os.Remove(w.f.Name())

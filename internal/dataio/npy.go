@@ -102,6 +102,7 @@ func (r *Reader) Close() error {
 	return r.closer.Close()
 }
 
+// Shape has one entry an axis. It must not be modified.
 func (r *Reader) Shape() []int { return r.shape }
 
 func (r *Reader) ShapeError(expected string) error {

@@ -50,6 +50,7 @@ var looksNumeric = regexp.MustCompile(`^\(?['’]?[-+−]?[$€£]?[-+−]?[.,]?
 // MissingMarks are the texts that stand for a missing value in a table, besides an empty cell.
 var MissingMarks = []string{"NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "?", "."}
 
+// marks are texts that stand for a missing value.
 type marks struct {
 	texts   []string
 	numbers []float64

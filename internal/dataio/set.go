@@ -48,6 +48,7 @@ func (s *Set) Unread() []string {
 	return slices.DeleteFunc(s.Names(), func(name string) bool { return s.asked[name] })
 }
 
+// entry is the source of an array.
 type entry struct {
 	// open starts reading at the array's header. room is the number of bytes available.
 	open func() (rc io.ReadCloser, room int64, err error)
@@ -127,6 +128,7 @@ func open(path string, opts TableOptions) (_ *Set, err error) {
 	return openFormat(s, strings.ToLower(extension), opts)
 }
 
+// Close closes the file. No array can be read afterwards.
 func (s *Set) Close() error {
 	if s.file == nil {
 		return nil
@@ -134,8 +136,10 @@ func (s *Set) Close() error {
 	return s.file.Close()
 }
 
+// Format is the name of the file's [Format].
 func (s *Set) Format() string { return s.format }
 
+// Names lists the arrays in the file's order. It is empty for a sparse .mtx file.
 func (s *Set) Names() []string { return slices.Clone(s.names) }
 
 func (s *Set) Has(name string) bool {
@@ -206,6 +210,7 @@ func (s *Set) Numbers(name string) (Array, error) {
 	return r.Numbers()
 }
 
+// Frames reads an array of three axes as a matrix: see [Reader.Frames].
 func (s *Set) Frames(name string) (a Array, shape []int, err error) {
 	r, err := s.Open(name)
 	if err != nil {

@@ -52,6 +52,7 @@ func checkLines(rows, cols, entries int) error {
 	return nil
 }
 
+// Sparse is the matrix in compressed rows.
 func (t *Triplets) Sparse() (*Sparse, error) {
 	if err := checkLines(t.Rows, t.Cols, len(t.Row)); err != nil {
 		return nil, err
@@ -129,6 +130,7 @@ func (s *Set) IsSparse() bool {
 	return s.triplets != nil || s.format == "npz" && s.Has("format") && s.Has("shape") && s.Has("data")
 }
 
+// Sparse reads the sparse matrix in the file.
 func (s *Set) Sparse() (*Sparse, error) {
 	t, err := s.Triplets()
 	if err != nil {

@@ -146,6 +146,7 @@ func (s *Stack) Shape() []int { return s.shape }
 func (s *Stack) Len() int       { return s.n }
 func (s *Stack) SampleLen() int { return s.len }
 
+// Index is the number of the sample that Next reads, counted from 0.
 func (s *Stack) Index() int { return s.next }
 
 // Next reads the next sample into dst, which has room for SampleLen values. It returns io.EOF after

@@ -59,6 +59,7 @@ func (t *Table) Column(name string) (Column, error) {
 	return Column{}, ndarray.MissingColumn(name, t.Names())
 }
 
+// Names lists all columns, also those that were not read.
 func (t *Table) Names() []string {
 	names := lists.Map(t.Columns, func(c Column) string { return c.Name })
 	return append(names, t.Unread...)
@@ -176,6 +177,7 @@ func (e *MissingCellError) Error() string {
 	return e.Place + ": the value is missing, expected a number"
 }
 
+// Place names a cell of a column, for errors.
 func (t *Table) Place(row int, column string) string {
 	name := fmt.Sprintf("column %q", column)
 	if place, err := strconv.Atoi(column); err == nil && t.Unnamed {
@@ -254,4 +256,5 @@ func (s *Set) Held(name string) (a Array, ok bool) {
 	return *e.held, true
 }
 
+// Named reports whether the file's arrays have names of their own.
 func (s *Set) Named() bool { return (s.Archive() || s.format == "table") && !s.IsSparse() }

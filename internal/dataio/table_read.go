@@ -15,6 +15,7 @@ import (
 	"surepipe/internal/lists"
 )
 
+// tableText reads a Table row by row.
 type tableText struct {
 	opts    TableOptions
 	records *records

@@ -115,6 +115,7 @@ func WriteRecords(path string, next func() []string) error {
 	return WriteFile(path, func(w io.Writer) error { return EncodeRecords(w, next) })
 }
 
+// EncodeRecords is WriteRecords to a stream.
 func EncodeRecords(w io.Writer, next func() []string) error {
 	out := csv.NewWriter(w)
 	for record := next(); record != nil; record = next() {

@@ -21,6 +21,7 @@ func WriteNPZ(path string, arrays ...Array) error {
 	return WriteFile(path, func(w io.Writer) error { return EncodeNPZ(w, arrays...) })
 }
 
+// WriteNPY writes one array as numpy.save does.
 func WriteNPY(path string, a Array) error {
 	return WriteFile(path, func(w io.Writer) error { return EncodeNPY(w, a) })
 }
@@ -53,6 +54,7 @@ func EncodeNPYOfDepth(w io.Writer, a Array, bits int) (clamped int, err error) {
 	return q.Clamped, encodeNPY(w, levels, ndarray.Number{Kind: 'u', Size: bits / 8})
 }
 
+// EncodeNPZ is WriteNPZ to a stream.
 func EncodeNPZ(w io.Writer, arrays ...Array) error {
 	z := zip.NewWriter(w)
 	if err := encodeMembers(z, arrays); err != nil {
@@ -120,6 +122,7 @@ func encodeNPY(w io.Writer, a Array, t ndarray.Number) error {
 	return err
 }
 
+// AppendCell appends a text as a cell of a .csv file.
 func AppendCell(buf []byte, text string) []byte {
 	if text != "" && !strings.ContainsAny(text, ",\"\r\n") && strings.TrimSpace(text) == text {
 		return append(buf, text...)

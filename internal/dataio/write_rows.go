@@ -12,6 +12,7 @@ import (
 	"surepipe/internal/dataio/ndarray"
 )
 
+// Rows is a matrix that is written row by row, and so may be larger than memory.
 type Rows struct {
 	Name       string
 	Rows, Cols int

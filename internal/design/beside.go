@@ -18,7 +18,8 @@ type Beside struct {
 	// number from which y counts.
 	Offset   string `json:"offset,omitempty"`
 	Exposure string `json:"exposure,omitempty"`
-	Trials   string `json:"trials,omitempty"`
+	// Trials is the number of trials of which y is the number of successes.
+	Trials string `json:"trials,omitempty"`
 	// Time is that of the event or of the end of the observation, Start that of its beginning, and Strata are groups
 	// with hazards of their own, of texts or numbers.
 	Time   string `json:"time,omitempty"`
@@ -26,6 +27,7 @@ type Beside struct {
 	Strata string `json:"strata,omitempty"`
 }
 
+// named is a column by the name of its option.
 type named struct{ option, column string }
 
 // named lists the columns, "" where there is none.

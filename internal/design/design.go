@@ -13,6 +13,7 @@ import (
 	"surepipe/internal/lists"
 )
 
+// Missing says what happens to missing values.
 type Missing string
 
 const (
@@ -25,6 +26,7 @@ const (
 type Options struct {
 	// Files has the table.
 	dataio.Files
+	// Response is the column that is y.
 	Response string
 	// Only are the columns of X, all but the response where it is nil; Drop are left out.
 	Only, Drop []string
@@ -33,7 +35,8 @@ type Options struct {
 	// Missing is Refuse where it is empty. NA are the texts that stand for a missing value, nil for
 	// [dataio.MissingMarks].
 	Missing Missing
-	NA      []string
+	// NA is that of the options.
+	NA []string
 	// Reference leaves out the first level of each categorical column, Binary that of those with two levels.
 	Reference, Binary bool
 	// NoX leaves out all columns but the response, whose values are those of a sequence, and its index:
@@ -59,6 +62,7 @@ type OptionError struct {
 
 func (e *OptionError) Error() string { return e.Option + ": " + e.Err.Error() }
 
+// Unwrap returns the error without the option's name.
 func (e *OptionError) Unwrap() error { return e.Err }
 
 // LabelsError is the error of a response of labels where numbers, or two labels, are expected.
@@ -132,18 +136,21 @@ func (d *Design) Redundant() []int {
 	return redundant
 }
 
+// Data is the design matrix and the response of a table.
 type Data struct {
 	Design Design
 	NA     []string
-	X      *mat.Dense
-	Y      []float64
+	// X is nil with NoX.
+	X *mat.Dense
+	Y []float64
 	// Several are those of all responses that are one y of several columns; nil elsewhere.
 	Several []*Data
 	// Beside are the columns of the options by the names of these, nil where there are none.
 	Beside map[string][]float64
 	// Groups are labels of the rows by the column of the options, nil where there is none.
 	Groups []int
-	Rows   []string
+	// Rows names the rows of X, nil where the table does not.
+	Rows []string
 	// Left is the number of rows that were left out, and Filled the number of cells whose missing
 	// values were replaced. Weightless is the number of rows of weight 0, which are left out too.
 	Left, Filled, Weightless int

@@ -22,8 +22,10 @@ type Entries struct {
 	Places  []int
 	Y       []float64
 	Weights []float64
-	NA      []string
-	Left    int
+	// NA is that of the options.
+	NA []string
+	// Left is the number of rows of the table that were left out.
+	Left int
 	// Merged says which texts are equal numbers and name one row or column, a text for each column of
 	// the table with such texts.
 	Merged []string

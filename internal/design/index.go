@@ -53,6 +53,7 @@ func parseDates(texts []string) (dates []time.Time, ok bool) {
 	return dates, true
 }
 
+// scale is an index as numbers, and their unit.
 type scale struct {
 	at   []float64
 	unit string

@@ -12,6 +12,7 @@ import (
 	"surepipe/internal/lists"
 )
 
+// NewRows is the design matrix of new rows.
 type NewRows struct {
 	X    *mat.Dense
 	Rows []string
@@ -83,6 +84,7 @@ func (d *Design) responses(several []Response) []Response {
 	return several
 }
 
+// Code codes the rows of a table.
 func (d *Design) Code(t *dataio.Table, several ...Response) (*NewRows, error) {
 	r := &NewRows{Rows: t.RowNames, Ignored: t.Unread}
 	columns := make([]dataio.Column, len(d.Variables))

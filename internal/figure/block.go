@@ -18,6 +18,7 @@ const (
 	marginWidth vg.Length = 50
 )
 
+// frameLine is the line of frames and ticks.
 var frameLine = stroke(ink, 0.8)
 
 // block is a title, a legend, and panels one above the other whose frames have the same width.
@@ -44,6 +45,7 @@ func (b *block) label(name string, samples ...plot.Thumbnailer) {
 	}
 }
 
+// panel is a plot with a frame of about a given height.
 type panel struct {
 	*plot.Plot
 	x, y   *axis

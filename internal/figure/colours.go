@@ -44,6 +44,7 @@ func (c colours) at(share float64) color.Color {
 
 const numColours = 255
 
+// mapColours are the colours of each map.
 var mapColours = sync.OnceValue(func() (all [3]colours) {
 	for i := range numColours {
 		all[Gray] = append(all[Gray], color.Gray{uint8(math.Round(float64(i) * 255 / (numColours - 1)))})

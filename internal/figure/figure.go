@@ -41,6 +41,7 @@ const (
 	vectorDPI = 360
 )
 
+// Formats lists the formats that [Write] knows, each also the extension of a file.
 func Formats() []string { return []string{"png", "svg", "pdf"} }
 
 // Format is the format for the extension of a file's name, in upper or lower case. The error names
@@ -91,6 +92,7 @@ var svgNames = strings.NewReplacer(
 	`style="font-family:Liberation Sans;`, `style="font-family:'Liberation Sans',Arial,Helvetica,sans-serif;`,
 	`xlink:href="data:image/jpg;`, `xlink:href="data:image/png;`)
 
+// Write writes the figure in one of the [Formats].
 func Write(w io.Writer, format string, f Figure) error {
 	if f == nil {
 		return errors.New("figure: no figure given")

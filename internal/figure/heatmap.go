@@ -61,6 +61,7 @@ func (h HeatMap) check() error {
 	return err
 }
 
+// cells are the places of a grid, as gonum's heat map takes them.
 type cells struct{ x, y, z []float64 }
 
 func (g cells) Dims() (columns, rows int) { return len(g.x), len(g.y) }

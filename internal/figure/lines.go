@@ -29,6 +29,7 @@ type Series struct {
 
 var lineColors = []color.RGBA{blue, vermillion, green, purple, orange, sky, black}
 
+// grey is the colour of series without a name.
 var grey = color.RGBA{170, 170, 170, 255}
 
 func (l Lines) plan() (*drawing, error) {

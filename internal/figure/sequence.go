@@ -14,7 +14,8 @@ type Sequence struct {
 	XLabel, YLabel string
 	// X are the places of the values Y, in order, and Fit is the estimate there.
 	X, Y, Fit []float64
-	Truth     []float64
+	// Truth is the mean of Y; nil: not known.
+	Truth []float64
 	// FitName is what the legend calls the estimate, "estimate" by default.
 	FitName string
 }

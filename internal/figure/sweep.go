@@ -25,6 +25,7 @@ type Sweep struct {
 	Label string
 	// Lambda has the values of the hyperparameter, positive and increasing.
 	Lambda []float64
+	// SURE has one value for each lambda.
 	SURE   []float64
 	StdErr []float64
 	// DifferenceErr is the standard error of each value's difference to the minimum. It takes the
@@ -79,6 +80,7 @@ func (s Sweep) plan() (*drawing, error) {
 	return b.alone(), nil
 }
 
+// dotted is the line through a minimum.
 var dotted = stroke(ink, 0.8, 1.5, 2)
 
 // block is the sweep with its first panel, of the given height. In a narrow column names are short.

@@ -67,6 +67,7 @@ func (f *Fit) At(row, column int) (Entry, error) {
 	return Entry{row, column, f.meanAt(f.entry(row, column) + f.effects(row, column))}, nil
 }
 
+// Linear is the linear predictor of an entry.
 func (f *Fit) Linear(e Entry) float64 {
 	return f.entry(e.Row, e.Column) + f.effects(e.Row, e.Column)
 }

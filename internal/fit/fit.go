@@ -84,10 +84,11 @@ type Info struct {
 	// Classes name the columns of y where it has several: b has then a column for each.
 	Classes []string `json:"classes,omitempty"`
 	// Responses are the names of several, for each of which b has a column, and Fits what is known of each.
-	Responses   []string `json:"responses,omitempty"`
-	Fits        []Part   `json:"fits,omitempty"`
-	Intercept   bool     `json:"intercept"`
-	Standardize bool     `json:"standardize"`
+	Responses []string `json:"responses,omitempty"`
+	Fits      []Part   `json:"fits,omitempty"`
+	// Intercept and Standardize are the settings.
+	Intercept   bool `json:"intercept"`
+	Standardize bool `json:"standardize"`
 	// EffectNames are the unpenalized effects of a completion: rows, cols or mean.
 	EffectNames []string `json:"effects,omitempty"`
 	// Design is the coding of the table's columns; nil where the data are arrays.
@@ -254,6 +255,7 @@ func integers(name string, list []int) dataio.Array {
 	return a
 }
 
+// Read reads the size bytes of a file.
 func Read(r io.ReaderAt, size int64) (*Fit, error) {
 	set, err := dataio.NewNPZ(r, size)
 	if err != nil {
@@ -329,6 +331,7 @@ func (f *Fit) loadEstimate(set *dataio.Set) error {
 	return err
 }
 
+// Named is the entry of a row and a column that are given by their names.
 func (f *Fit) Named(row, column string) (Entry, error) {
 	i, knownRow := f.rowAt[row]
 	j, knownColumn := f.columnAt[column]

@@ -84,6 +84,7 @@ func AR1(y []float64, order int) (Autoregression, error) {
 	return out, err
 }
 
+// restricted is minus twice the restricted likelihood.
 type restricted struct {
 	y            []float64
 	order, width int

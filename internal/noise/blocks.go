@@ -92,11 +92,13 @@ func SmoothBlocks(y []float64, rows, cols int) (Estimate, error) {
 	return estimate(MethodSmoothBlocks, best.sigma2, math.Hypot(best.relative, leak/best.sigma2))
 }
 
+// block holds what the estimate needs to know of a block.
 type block struct {
 	texture float64                 // energy of the middle frequencies
 	high    [len(highBands)]float64 // energy of each band
 }
 
+// bandSizes are the numbers of coefficients of the bands.
 var bandSizes = func() (n [len(highBands)]float64) {
 	for i := range blockSide {
 		for j := range blockSide {

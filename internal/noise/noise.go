@@ -13,6 +13,7 @@ const (
 )
 
 type Estimate struct {
+	// Sigma2 is positive and finite.
 	Sigma2 float64
 	// RelStdErr is the approximate standard error of Sigma2 over Sigma2, where the
 	// method's assumptions hold. The method's function gives the formula.
@@ -68,4 +69,5 @@ func finiteMatrix(method string, y []float64, rows, cols int, expected string) (
 	return most, err
 }
 
+// epsilon is the distance from 1 to the next float64.
 const epsilon = 0x1p-52

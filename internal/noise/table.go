@@ -20,6 +20,7 @@ const (
 	MethodGCVResidual = "gcv-residual"
 )
 
+// ErrNeedsFits is the error of a method that takes fits.
 var ErrNeedsFits = errors.New("sigma2 follows from fits at several weights, by " + MethodGCVResidual)
 
 // Observed is y, and what is known of how it came about.
@@ -51,6 +52,7 @@ func (o Observed) ordered() bool {
 	return !o.Whitened && !o.Regression && !o.Selection && o.Unordered == ""
 }
 
+// Sequence reports whether y is a single sequence, in its order.
 func (o Observed) Sequence() bool { return o.ordered() && len(o.Shape) == 1 }
 
 func (o Observed) matrix() bool { return o.ordered() && len(o.Shape) == 2 && !o.Sequences }
@@ -61,7 +63,8 @@ func (o Observed) lowRank() bool { return o.matrix() && !o.Image && o.LowRank }
 type Method struct {
 	// Name is that of --sigma2 and of [Estimate.Method], and Help says what the estimate is, and where it suits.
 	Name, Help string
-	Suits      func(o Observed) bool
+	// Suits reports whether auto takes the method; the first that suits is taken. Nil stands for never.
+	Suits func(o Observed) bool
 	// Structured says that y alone does not do.
 	Structured bool
 	// Estimate is the estimate, or a [Refusal]; Auto that of auto, nil for the same.
@@ -128,6 +131,7 @@ func Register(m Method) {
 
 func Methods() []Method { return slices.Clone(methods) }
 
+// Names lists auto and the methods.
 func Names() []string {
 	return append([]string{MethodAuto}, lists.Map(methods, func(m Method) string { return m.Name })...)
 }

@@ -112,6 +112,7 @@ var decoded = func() (table [256][4]float64) {
 	return table
 }()
 
+// genotypes are lines of two bits a value.
 type genotypes struct{ m *Matrix }
 
 func (g *genotypes) decode(dst []float64, line []byte) []float64 {

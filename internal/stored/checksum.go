@@ -54,4 +54,5 @@ func (c checksums) check() error {
 	return nil
 }
 
+// errChanged is the error for a file that is not as it was when it was opened.
 var errChanged = errors.New("has been changed while it is in use")

@@ -14,6 +14,7 @@ import (
 // goroutine that called Guard; a native BLAS is not, for which [Matrix.Pass] looks at the file's length before
 // every block.
 
+// fault is the panic for one in another goroutine.
 type fault struct{}
 
 // Guard runs f, which reads the matrix, and returns an error where the file has no more of what it reads.

@@ -7,6 +7,7 @@ import (
 	"os"
 )
 
+// mapping is a part of a file in the address space.
 type mapping struct{}
 
 func mapFile(*os.File, int64, int64) (mapping, error) {

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// mapping is a part of a file in the address space.
 type mapping struct{ b []byte }
 
 func mapFile(f *os.File, begin, size int64) (mapping, error) {

@@ -17,6 +17,7 @@ import (
 
 // Matrix is a d x p matrix X in a file. It is safe for concurrent use once it has been scanned.
 type Matrix struct {
+	// Rows and Cols are d and p.
 	Rows, Cols int
 	// ByRows says that the lines are the rows of X; else they are its columns.
 	ByRows bool
@@ -72,6 +73,7 @@ type Statistics struct {
 	Missing int64
 }
 
+// Format says how dense values lie in a file.
 type Format struct {
 	Rows, Cols        int
 	ByColumns, Single bool
@@ -166,6 +168,7 @@ func bare(err error) error {
 	return err
 }
 
+// Close ends the mapping. Nothing of the matrix may be in use.
 func (m *Matrix) Close() error {
 	if m == nil || m.bytes == nil {
 		return nil
@@ -181,6 +184,7 @@ func (m *Matrix) Close() error {
 	return err
 }
 
+// Lines is the number of lines, and length that of the values in each.
 func (m *Matrix) Lines() int {
 	if m.ByRows {
 		return m.Rows
@@ -197,6 +201,7 @@ func (m *Matrix) length() int {
 
 func (m *Matrix) Bytes() int64 { return m.Size(0, m.Lines()) }
 
+// Size is that of lines from to to-1 in the file, in bytes.
 func (m *Matrix) Size(from, to int) int64 {
 	size := int64(0)
 	for _, s := range m.spans {
@@ -356,6 +361,7 @@ func asFloats(b []byte) []float64 {
 	return unsafe.Slice((*float64)(unsafe.Pointer(&b[0])), len(b)/8)
 }
 
+// float32s are lines of float32. Sums of them are in float64.
 type float32s struct{}
 
 func (float32s) decode(dst []float64, line []byte) []float64 {

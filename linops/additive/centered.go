@@ -105,6 +105,7 @@ func (c *Centered) know() {
 	}
 }
 
+// Means are m.
 func (c *Centered) Means() []float64 { return c.means.ToHost() }
 
 // columnNorms2 is that of A, norms, minus d m^2. Where the difference is inaccurate by cancellation

@@ -295,6 +295,7 @@ func (e *Effects) Remove(z array.Batch) {
 	})
 }
 
+// RemoveAdjoint sets z_i = (I - Pi)* z_i.
 func (e *Effects) RemoveAdjoint(z array.Batch) {
 	e.without(z, func(dev array.Device) array.Batch {
 		fit := e.fit(z)
@@ -352,6 +353,7 @@ func (e *Effects) solve(x array.Batch) array.Batch {
 // Diagonal is that of Pi; it must not be modified.
 func (e *Effects) Diagonal() []float64 { return e.diagonal }
 
+// Root is nil: there are images instead.
 func (e *Effects) Root() []float64 { return nil }
 
 // Determined marks the entries that determine an effect alone, whose Pi_ii is 1; nil where there are

@@ -58,6 +58,7 @@ func (c constant) terms(z []float64) []float64 {
 	return slices.Repeat([]float64{stat.Mean(z, nil)}, int(c))
 }
 
+// Pick is that of WithoutEffects.
 func (e *Effects) Pick(dev array.Device, a linops.Operator, rows []int, _ *together.Matrix) (*Picked, error) {
 	whole, ok := a.(*withoutEffects)
 	if !ok {

@@ -70,6 +70,7 @@ func (constant) Determined() []bool             { return nil }
 func (constant) Weighted() bool                 { return false }
 func (constant) Named() (terms, columns string) { return "intercept", "centered" }
 
+// Named says what the effects are, and the columns without them.
 func (e *Effects) Named() (terms, columns string) {
 	return "effects of rows and columns", "those without the effects"
 }

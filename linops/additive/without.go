@@ -121,6 +121,7 @@ func (a *withoutEffects) on(dev array.Device, t space.Space) linops.Restricted {
 	return linops.Owning(on, r)
 }
 
+// without is (I - Pi) A.
 type without struct {
 	linops.Operator // A
 	pi              interface {

@@ -23,6 +23,7 @@ const (
 	ZeroPadded
 )
 
+// String is "circular" or "zero-padded".
 func (b Boundary) String() string {
 	switch b {
 	case Circular:
@@ -272,6 +273,7 @@ func (a *Convolution) columnNorms2() []float64 {
 
 func (a *Convolution) shares() bool { return a.rows > 1 && a.cols > 1 && a.rows*a.cols >= shareFrom }
 
+// rowPlan and columnPlan are the transforms and the memory of one goroutine.
 type rowPlan struct {
 	dft    *realDFT
 	padded []float64

@@ -35,6 +35,7 @@ type DCT struct {
 	u, v []float64
 }
 
+// NewDCT returns the transform of vectors of length n.
 func NewDCT(n int) *DCT {
 	product.CheckSize("DCT", n, n)
 	return newDCT(1, n)
@@ -161,6 +162,7 @@ func (a *DCT) columns(p *cosinePlan, dst []float64, do action, lo, hi int) {
 	}
 }
 
+// cosinePlan is the transforms and the memory of one goroutine.
 type cosinePlan struct {
 	row, col *cosine
 	columns  [stripe][]float64

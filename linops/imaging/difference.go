@@ -34,6 +34,7 @@ type Difference struct {
 	laplacian
 }
 
+// NewDifference1D returns the (n-1) x n operator of a vector's differences.
 func NewDifference1D(n int) *Difference {
 	product.CheckSize("Difference1D", max(n-1, min(n, 0)), n)
 	return newDifference("Difference1D", min(n, 1), n)

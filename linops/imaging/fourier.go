@@ -146,6 +146,7 @@ func (a *Fourier) describe() linops.Structure {
 
 func (a *Fourier) shares() bool { return a.rows > 1 && a.cols > 1 && a.rows*a.cols >= shareFrom }
 
+// fourierPlan is the transforms and the memory of one goroutine.
 type fourierPlan struct {
 	row     *complexDFT
 	columns *columnPlan

@@ -23,6 +23,7 @@ const (
 	Grounded
 )
 
+// String is "reflecting", "periodic" or "grounded".
 func (e Edge) String() string {
 	switch e {
 	case Reflecting:

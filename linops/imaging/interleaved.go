@@ -49,6 +49,7 @@ func NewComplex(dev array.Device, a linops.Operator) (*Interleaved, error) {
 
 func (c *Interleaved) Structure() linops.Structure { return linops.StructureOf(c.Operator) }
 
+// Release frees the device memory of the permutations. The operator is dead afterwards.
 func (c *Interleaved) Release() {
 	for _, order := range c.order {
 		order.Release()

@@ -204,6 +204,7 @@ func (p *Projection) Load(dev array.Device) {
 	p.loaded = dev.NewRays(array.Shape{Rows: p.rows, Cols: p.cols}, rays)
 }
 
+// Release frees the memory of Load. The operator is dead on that device afterwards.
 func (p *Projection) Release() {
 	if p.loaded != nil {
 		p.loaded.Free()

@@ -105,6 +105,7 @@ func unknownFamily(family string) error {
 	return fmt.Errorf("linops: wavelet family %q, want haar, db2 to db10 or sym4 to sym8", family)
 }
 
+// Len is n, the number of values of the signal.
 func (a *Undecimated) Len() int { return a.rows * a.cols * a.channels }
 
 func (a *Undecimated) details() int {
@@ -129,6 +130,7 @@ func (a *Undecimated) Level(band int) (level int, averages bool) {
 	return at / a.details(), false
 }
 
+// Lines is the shape of every band.
 func (a *Undecimated) Lines() (lines, length int) { return a.lines, a.length }
 
 func (a *Undecimated) shares() bool { return a.Len() >= shareFrom }

@@ -27,6 +27,7 @@ type CGOptions struct {
 
 // CGResult describes a call of CG.
 type CGResult struct {
+	// Iterations is the number of steps that the slowest vector took.
 	Iterations int
 	// Residual is the largest relative residual among the vectors, computed by the recurrence.
 	Residual float64

@@ -11,6 +11,7 @@ import (
 
 // MINRESResult describes a call of MINRES.
 type MINRESResult struct {
+	// Iterations is the number of steps that the slowest vector took.
 	Iterations int
 	// Residual is, for each vector, its residual relative to the right-hand side in the norm of the
 	// preconditioner, sqrt(<r, P r>/<rhs, P rhs>), by the recurrence.

@@ -25,6 +25,7 @@ type NormOptions struct {
 	Seed uint64
 }
 
+// NormEstimate is an estimate of ||A||_2^2 with its error.
 type NormEstimate struct {
 	// Value is the estimate, at most ||A||^2 up to rounding.
 	Value float64

@@ -7,6 +7,7 @@ import (
 	"surepipe/linops"
 )
 
+// columns are some columns of a part.
 type columns struct {
 	*Part
 	dev       array.Device

@@ -55,6 +55,7 @@ type Member struct {
 	panicked  any
 }
 
+// Member is A for one more problem.
 func (j *Joint) Member() *Member {
 	m := &Member{joint: j}
 	s := linops.StructureOf(j.a)

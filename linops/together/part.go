@@ -101,6 +101,7 @@ func (p *Part) Means() []float64 { return p.means }
 // Release says that the part asks for no more products together with the others.
 func (p *Part) Release() { p.m.leave(p) }
 
+// Bytes is 0: what the parts share belongs to the matrix.
 func (p *Part) Bytes() int64 { return 0 }
 
 func (p *Part) know() {

@@ -64,6 +64,7 @@ func New(a linops.Operator) *Matrix {
 	return m
 }
 
+// Release frees the columns. All parts must have left.
 func (m *Matrix) Release() {
 	array.Free(m.chunks...)
 	m.chunks = nil

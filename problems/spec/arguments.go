@@ -20,11 +20,13 @@ type Form struct{ Syntax, Meaning string }
 // Parameter is an argument of an operator or a regularizer: a key of the mapping behind its name. A parameter
 // without a name is the only one, and what stands behind the name is its value.
 type Parameter struct {
-	Name     string
+	Name string
+	// Read reads the value: [Number], [Count] and the others of its type.
 	Read     Reader
 	Optional bool
 }
 
+// Reader reads the value of a parameter. what names it in errors.
 type Reader func(c *Call, v *yaml.Node, what string) (any, error)
 
 // Call is a name with arguments in a specification, such as an operator or a regularizer. The arguments have been
@@ -35,13 +37,15 @@ type Call struct {
 	line   int
 	values map[string]any
 	lines  map[string]int
-	uses   []Use
+	// uses are the weights among the arguments.
+	uses []Use
 }
 
 func newCall(s *Spec, name string, line int) Call {
 	return Call{spec: s, name: name, line: line, values: map[string]any{}, lines: map[string]int{}}
 }
 
+// Given reports whether an argument is there.
 func (c *Call) Given(key string) bool { return c.lines[key] > 0 }
 
 // Errorf is an error at the line of an argument, or of the call where that is missing.
@@ -62,18 +66,25 @@ func argument[T any](c *Call, key string, missing T) T {
 
 func (c *Call) ref(key string) *arrayRef { return argument[*arrayRef](c, key, nil) }
 
+// Number is the value of an argument read by [Number], or another number where it is missing.
 func (c *Call) Number(key string, missing float64) float64 { return argument(c, key, missing) }
 
+// Count is the value of an argument read by [Count], or another number where it is missing.
 func (c *Call) Count(key string, missing int) int { return argument(c, key, missing) }
 
+// Truth is the value of an argument read by [Truth], false where it is missing.
 func (c *Call) Truth(key string) bool { return argument(c, key, false) }
 
+// Text is the value of an argument read by [Text] or [Choice], or another text where it is missing.
 func (c *Call) Text(key, missing string) string { return argument(c, key, missing) }
 
+// Shape is the value of an argument read by [Shape], nil where it is missing.
 func (c *Call) Shape(key string) []int { return argument[[]int](c, key, nil) }
 
+// Weight is the value of an argument read by [PositiveWeight] or its like.
 func (c *Call) Weight(key string) Expr { return argument(c, key, Expr{}) }
 
+// Arguments are those of a call whose arrays have been read, for data on a device.
 type Arguments struct {
 	*Call
 	*builder
@@ -82,6 +93,7 @@ type Arguments struct {
 // Device is where operators and regularizers are to hold their arrays.
 func (a *Arguments) Device() array.Device { return a.dev }
 
+// Errorf is that of the call.
 func (a *Arguments) Errorf(key, format string, args ...any) error {
 	return a.Call.Errorf(key, format, args...)
 }
@@ -95,6 +107,7 @@ func (a *Arguments) Array(key string) (v dataio.Array, ok bool) {
 	return a.loaded[ref].Array, true
 }
 
+// Each is an array with a number for each of n things; what begins the error for another one: "weights have".
 func (a *Arguments) Each(key, what string, n int, thing string) ([]float64, error) {
 	v, _ := a.Array(key)
 	if len(v.Data) != n {
@@ -111,6 +124,7 @@ func (a *Arguments) Repeated(key string, n int, missing float64) ([]float64, err
 	return slices.Repeat([]float64{a.Number(key, missing)}, n), nil
 }
 
+// Integers is an array of integers.
 func (a *Arguments) Integers(key string) ([]int, error) {
 	v, err := a.loaded[a.ref(key)].integers()
 	if err != nil {
@@ -186,19 +200,26 @@ func (c *Call) readOne(p Parameter, v *yaml.Node, what string) error {
 }
 
 var (
+	// Number reads a number.
 	Number Reader = func(c *Call, v *yaml.Node, what string) (any, error) { return c.spec.number(v, what) }
-	Count  Reader = func(c *Call, v *yaml.Node, what string) (any, error) { return c.spec.positive(v, what) }
-	Truth  Reader = func(c *Call, v *yaml.Node, what string) (any, error) { return c.spec.truth(v, what) }
-	Text   Reader = func(c *Call, v *yaml.Node, what string) (any, error) { return c.spec.text(v, what) }
-	Shape  Reader = func(c *Call, v *yaml.Node, what string) (any, error) { return c.spec.shape(v, what) }
+	// Count reads a positive integer.
+	Count Reader = func(c *Call, v *yaml.Node, what string) (any, error) { return c.spec.positive(v, what) }
+	// Truth reads true or false.
+	Truth Reader = func(c *Call, v *yaml.Node, what string) (any, error) { return c.spec.truth(v, what) }
+	// Text reads a text.
+	Text Reader = func(c *Call, v *yaml.Node, what string) (any, error) { return c.spec.text(v, what) }
+	// Shape reads a positive integer or a list of two.
+	Shape Reader = func(c *Call, v *yaml.Node, what string) (any, error) { return c.spec.shape(v, what) }
 	// Numbers reads the name of an array, or a list of numbers.
-	Numbers        Reader = func(c *Call, v *yaml.Node, what string) (any, error) { return c.spec.ref(v, what) }
-	PositiveWeight        = weightReader(false, false)
+	Numbers Reader = func(c *Call, v *yaml.Node, what string) (any, error) { return c.spec.ref(v, what) }
+	// PositiveWeight reads a weight: a number, one of the names of weights, or a multiple of it. It may be inf.
+	PositiveWeight = weightReader(false, false)
 	// FiniteWeight is PositiveWeight without inf, and FiniteWeightOrZero may be 0.
 	FiniteWeight       = weightReader(false, true)
 	FiniteWeightOrZero = weightReader(true, true)
 )
 
+// Choice reads one of some texts.
 func Choice(among ...string) Reader {
 	return func(c *Call, v *yaml.Node, what string) (any, error) { return c.spec.choice(v, what, among) }
 }
@@ -215,6 +236,7 @@ func NumberThat(satisfies func(x float64) bool, expected string) Reader {
 }
 
 var (
+	// Positive reads a positive finite number.
 	Positive = NumberThat(func(x float64) bool { return x > 0 && !math.IsInf(x, 0) }, "a positive finite number")
 	notZero  = NumberThat(func(x float64) bool { return x != 0 && !math.IsInf(x, 0) },
 		"a finite number that is not 0")
@@ -227,6 +249,7 @@ func integerFrom(least, most int) Reader {
 	}, fmt.Sprintf("an integer from %d to %d", least, most))
 }
 
+// NumberOr reads a number, or else what another reader does.
 func NumberOr(other Reader) Reader {
 	return func(c *Call, v *yaml.Node, what string) (any, error) {
 		if x, number := asNumber(v); number {
@@ -244,6 +267,7 @@ func weightReader(zero, finite bool) Reader {
 	}
 }
 
+// table finds the row of a name in the table of operators or regularizers.
 type table[K any] struct {
 	what string
 	rows []K

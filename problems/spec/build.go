@@ -43,6 +43,7 @@ type Parts struct {
 	owned []func()
 }
 
+// Picture is how to present a solution.
 type Picture struct {
 	// Signal maps b to the signal where that is neither b nor mu_hat: the synthesis of a
 	// specification, the image before it is blurred or partly lost. SignalShape is the
@@ -58,6 +59,7 @@ type Picture struct {
 	SignalComplex bool
 }
 
+// Own makes Release call release, which frees the device memory of a part.
 func (p *Parts) Own(release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

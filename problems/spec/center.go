@@ -22,6 +22,7 @@ type Center struct {
 	By string
 }
 
+// sinogram has a row of detectors for each angle in degrees.
 type sinogram struct {
 	rows   [][]float64
 	angles []float64
@@ -68,6 +69,7 @@ func FindCenter(y, angles []float64, detectors int) (Center, error) {
 	return c, err
 }
 
+// pair are two projections along the same rays in opposite directions.
 type pair struct{ p, q []float64 }
 
 // opposite are the pairs whose angles differ by half a turn, up to a thousandth of a degree.

@@ -12,6 +12,7 @@ import (
 	"surepipe/internal/lists"
 )
 
+// dataSection is the key data of a specification.
 type dataSection struct {
 	line     int
 	file     string
@@ -20,13 +21,16 @@ type dataSection struct {
 	arrays   map[string]*arraySource
 }
 
+// arraySource says where an array comes from.
 type arraySource struct {
 	line                int
 	file, array, column string
 	where               *arrayRef
-	inline              *dataio.Array
+	// inline is the array itself, nil where it has a name.
+	inline *dataio.Array
 }
 
+// arrayRef is a place in a specification that names an array or contains one.
 type arrayRef struct {
 	name string
 	line int
@@ -36,6 +40,7 @@ type arrayRef struct {
 	inline  *dataio.Array
 }
 
+// matrixForm says how an array may be stored.
 type matrixForm int
 
 const (

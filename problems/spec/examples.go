@@ -14,6 +14,7 @@ import (
 //go:embed specs/*.yaml
 var specFiles embed.FS
 
+// Names lists the examples of [Example] in alphabetical order.
 func Names() []string {
 	files, err := specFiles.ReadDir("specs")
 	if err != nil {
@@ -22,6 +23,7 @@ func Names() []string {
 	return lists.Map(files, func(f fs.DirEntry) string { return strings.TrimSuffix(f.Name(), ".yaml") })
 }
 
+// Example returns the text of an example, to start from.
 func Example(name string) (string, error) {
 	if !slices.Contains(Names(), name) {
 		return "", fmt.Errorf("there is no example %q%s, expected one of %s", name, ndarray.Meant(name, Names()),
@@ -31,6 +33,7 @@ func Example(name string) (string, error) {
 	return string(text), err
 }
 
+// Summary is the first sentence of an example's comment.
 func Summary(name string) string {
 	text, err := Example(name)
 	if err != nil {
@@ -61,6 +64,7 @@ func Embedded(name string) (*Spec, error) {
 	return s, err
 }
 
+// Help is a help text on the operators, the regularizers, the weights and the noise of a specification.
 func Help() string {
 	var s strings.Builder
 	s.WriteString("Operators:\n\n")

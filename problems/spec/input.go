@@ -41,7 +41,8 @@ type Data struct {
 	// Complex says that Y and Mu are complex numbers: the last axis of YShape is their real and
 	// imaginary part. sigma2 is the variance of either part.
 	Complex bool
-	Mu      []float64
+	// Mu is the true mean, of the shape of Y, where it is known.
+	Mu []float64
 	// Sigma2, Lambda, Lambda2 and Gamma are the file's own settings, nil where it has none.
 	Sigma2, Lambda, Lambda2, Gamma *float64
 	// Weights are those of the observations in the loss, 1/2 sum_i w_i (mu_i - y_i)^2 for the squared one, one for
@@ -71,7 +72,8 @@ type Data struct {
 type Common struct {
 	*together.Joint
 	Operator linops.Operator
-	Columns  any
+	// Columns are what the first problem knows of them.
+	Columns any
 	// Release frees what they hold, after the problems; it is nil before there is one.
 	Release func()
 
@@ -175,11 +177,13 @@ func MatrixOf(x mat.Matrix) Matrix {
 	return Matrix{Dense: mat.DenseCopyOf(x)}
 }
 
+// Empty reports whether the matrix has no entries.
 func (m Matrix) Empty() bool {
 	d, p := m.Dims()
 	return d == 0 || p == 0
 }
 
+// Dims are the numbers of rows and columns.
 func (m Matrix) Dims() (rows, cols int) {
 	switch {
 	case m.Sparse != nil:
@@ -192,6 +196,7 @@ func (m Matrix) Dims() (rows, cols int) {
 	return 0, 0
 }
 
+// At is an entry.
 func (m Matrix) At(i, j int) float64 {
 	switch {
 	case m.Sparse != nil:
@@ -207,6 +212,7 @@ func (m Matrix) At(i, j int) float64 {
 	return m.Dense.At(i, j)
 }
 
+// T is the transpose.
 func (m Matrix) T() mat.Matrix { return mat.Transpose{Matrix: m} }
 
 // ToDense is the matrix in memory, dense; it must not be modified.
@@ -234,6 +240,7 @@ type Coordinates struct {
 	Factors, Lower, Upper []float64
 }
 
+// Check rejects factors and bounds that do not fit p coefficients.
 func (c Coordinates) Check(p int) error {
 	for i, list := range [][]float64{c.Factors, c.Lower, c.Upper} {
 		name := []string{"factors", "lower", "upper"}[i]

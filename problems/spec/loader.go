@@ -19,6 +19,7 @@ var Disk = dataio.Disk
 
 // Files are files that replace those of a specification. Empty names replace nothing.
 type Files struct {
+	// Context ends the reading of files when it is done; nil stands for none.
 	Context context.Context
 	// FS has all files, those that the specification names and those below; nil has none. [Disk] has those of the
 	// operating system.
@@ -238,6 +239,7 @@ func (l *loader) lineOf(name string) int {
 	return line
 }
 
+// place is a named array in an open file.
 type place struct {
 	set    *dataio.Set
 	path   string

@@ -89,6 +89,7 @@ func init() {
 	}}
 }
 
+// noiseNode is the key noise.
 type noiseNode struct {
 	Call
 	row noiseKind
@@ -119,6 +120,7 @@ func (s *Spec) parseNoise(at *yaml.Node) error {
 	return nil
 }
 
+// Noise says how the noise of y is not white; "" where it is.
 func (s *Spec) Noise() Noise {
 	if s.noise == nil {
 		return ""
@@ -329,6 +331,7 @@ func (b *builder) whitened(a, measured built) (built, built, error) {
 	return multiply([]built{w, a}), multiply([]built{w, measured}), nil
 }
 
+// OfNoise says that risks are those of the whitened problem.
 func (t Targets) OfNoise(n Noise) Targets {
 	for _, k := range noises.rows {
 		if k.name != n {

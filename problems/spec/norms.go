@@ -113,6 +113,7 @@ func leadingValue(dev array.Device, x subspace.Product, shape array.Shape) (floa
 	return 0, false
 }
 
+// ImageOf is A b of an operator on dev.
 func ImageOf(dev array.Device, a linops.Operator, b []float64) []float64 {
 	d, p := a.Dims()
 	from, to := dev.Alloc(1, p), dev.Alloc(1, d)

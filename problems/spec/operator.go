@@ -45,11 +45,13 @@ type operatorNode struct {
 	Call
 	row      operatorKind
 	children []*operatorNode
-	matrix   *arrayRef
+	// matrix is the array of matrix, dense and csr, nil for other operators.
+	matrix *arrayRef
 	// sampled returns the places that a selection picks, and the shape of the array that they are
 	// places in; nil for other operators.
 	sampled func(s *Spec) (places, shape []int, err error)
-	first   *operatorNode
+	// first is the factor of a product that acts last, nil elsewhere.
+	first *operatorNode
 	// realIn says that the input of a complex operator is real.
 	realIn bool
 }
@@ -131,6 +133,7 @@ func (n *operatorNode) complexSides() (out, in bool) {
 	return out, in
 }
 
+// built is an operator with the shapes of its two sides.
 type built struct {
 	op         linops.Operator
 	rows, cols []int

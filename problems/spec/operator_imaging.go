@@ -173,6 +173,7 @@ func (a *operatorArguments) axis(shape, rows []int, angles []float64, detectors 
 	return imaging.Axis{Detector: c.Value - middle}, nil
 }
 
+// Degrees are equally spaced angles: over half a turn, or the whole one for a fan.
 func Degrees(count int, fan bool) []float64 {
 	turn := 180.0
 	if fan {

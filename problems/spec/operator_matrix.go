@@ -17,6 +17,7 @@ import (
 	"surepipe/problems/internal/check"
 )
 
+// Source is an operator made of an array: a matrix, or a selection with its places.
 type Source struct {
 	Operator interface {
 		linops.Operator

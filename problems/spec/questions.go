@@ -6,6 +6,7 @@ import (
 	"slices"
 )
 
+// Line is that of a key of the specification, such as operator; 0 where the key is missing.
 func (s *Spec) Line(key string) int { return s.lines[key] }
 
 // AtLine names a line for the middle of an error; an embedded specification has none.
@@ -16,6 +17,7 @@ func (s *Spec) AtLine(line int) string {
 	return fmt.Sprintf(" at line %d", line)
 }
 
+// LossOf is the loss of the data, or else of the specification.
 func (s *Spec) LossOf(data Data) Loss {
 	if data.Loss.Name != "" {
 		return data.Loss
@@ -57,13 +59,16 @@ func (s *Spec) CheckUses(weights Weights) error {
 	return nil
 }
 
+// Regression reports whether the operator is a matrix of the data.
 func (s *Spec) Regression() bool { return s.operator.matrix != nil }
 
+// Plain reports whether the operator is the identity.
 func (s *Spec) Plain() bool { return s.operator.name == "identity" }
 
 // Terms is how many terms the penalty has behind operators, 0 where it is of b itself.
 func (s *Spec) Terms() int { return len(s.terms) }
 
+// Design is the matrix of the operator, where A is a matrix that has been read; the zero Matrix elsewhere.
 func (s *Spec) Design() Matrix {
 	if s.operator.matrix == nil || s.synthesis != nil || s.loaded[s.operator.matrix] == nil {
 		return Matrix{}
@@ -72,6 +77,7 @@ func (s *Spec) Design() Matrix {
 	return m
 }
 
+// Selects reports whether the operator picks entries: of a sequence with gaps, the values that are there.
 func (s *Spec) Selects() bool { return s.operator.selects() }
 
 // Sampled are the places that A picks from b, and the shape of b; ok is false where A is no selection.
@@ -94,6 +100,7 @@ func (s *Spec) Unordered() string {
 	return reason
 }
 
+// Placed reports whether there are differences, which depend on the distances of Data.At.
 func (s *Spec) Placed() bool {
 	placed := false
 	for _, t := range s.terms {
@@ -108,16 +115,20 @@ func (s *Spec) Placed() bool {
 // block and another penalty makes another block sparse.
 func (s *Spec) LowRank() bool { return s.regularizer.has(lowRank) }
 
+// BesideSparse is said with LowRank.
 func (s *Spec) BesideSparse() bool {
 	r := s.regularizer
 	return s.terms == nil && len(r.children) > 1 && r.has(lowRank) &&
 		slices.ContainsFunc(r.children, func(c *regularizerNode) bool { return c.row.Sparse })
 }
 
+// Sequences reports whether a matrix y is one of sequences side by side, its rows.
 func (s *Spec) Sequences() bool { return s.terms == nil && s.regularizer.row.Sequences && !s.images }
 
+// Unpenalized reports whether nothing is penalized.
 func (s *Spec) Unpenalized() bool { return s.regularizer.row.None }
 
+// Images reports whether y is an image by its file.
 func (s *Spec) Images() bool { return s.images }
 
 func lowRank(k RegularizerKind) bool { return k.LowRank }

@@ -41,11 +41,15 @@ type Block struct {
 	Averages []int
 }
 
+// Len is the number of its entries.
 func (b Block) Len() int { return check.Length(b.Shape) }
 
+// Weights are the values of the weights by name.
 type Weights map[string]float64
 
+// Penalty is a regularizer of n consecutive coordinates of b.
 type Penalty struct {
+	// Make returns the regularizer at the given weights.
 	Make func(w Weights) (prox.Prox, error)
 	// Norm is the weight of the norm in the penalty, and Dual is the dual norm of a gradient: b = 0
 	// exactly where Dual <= the weight. Dual is nil where there is no norm. DualAt is Dual of a
@@ -67,6 +71,7 @@ type Penalty struct {
 	Direct bool
 }
 
+// Bears reports whether the penalty is a norm with the weight of that name.
 func (p *Penalty) Bears(name string) bool { return p.Dual != nil && p.Norm.Name == name }
 
 // Expr is Scale, or Scale times the weight of that name.
@@ -75,6 +80,7 @@ type Expr struct {
 	Name  string
 }
 
+// Value is its value at the given weights.
 func (e Expr) Value(w Weights) float64 {
 	if e.Name == "" {
 		return e.Scale
@@ -115,6 +121,7 @@ func RegisterRegularizer(k RegularizerKind) {
 	regularizers.add(k, k.Name != "" && len(k.Forms) > 0 && k.Build != nil)
 }
 
+// Regularizers lists the kinds of regularizers.
 func Regularizers() []RegularizerKind { return slices.Clone(regularizers.rows) }
 
 type regularizerNode struct {

@@ -23,6 +23,7 @@ var groupLinfRegularizer = group("group-linf", prox.NewGroupLinf, norm1, []Form{
 	{"group-linf: ...", "the same with ||b_g||_inf"},
 })
 
+// groupNorm makes a sum of norms of groups with weights, in n coordinates.
 type groupNorm func(dev array.Device, n int, weight float64, groups [][]int, weights []float64) (prox.Prox, error)
 
 // overGroups is the penalty of a sum of norms of groups with weights, of n coordinates. dual is the dual norm of one

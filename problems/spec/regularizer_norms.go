@@ -33,6 +33,7 @@ var zeroRegularizer = RegularizerKind{
 	},
 }
 
+// weight is the first parameter of most norms.
 var weight = Parameter{Name: "weight", Read: PositiveWeight}
 
 // someFree are the parameters of norms that leave some entries without a penalty.
@@ -76,6 +77,7 @@ var l1Regularizer = RegularizerKind{
 
 func dualOfL1(g []float64) (float64, error) { return check.MaxAbs(g), nil }
 
+// averages stands for the coordinates that are the coarsest averages of a transform.
 const averages = "averages"
 
 func readUnpenalized(c *Call, v *yaml.Node, what string) (any, error) {

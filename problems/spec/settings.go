@@ -12,12 +12,14 @@ import (
 // Loss names a loss. The zero Loss is that of the specification, the squared one where it names
 // none.
 type Loss struct {
+	// Name is one of [loss.Names].
 	Name string
 	// Parameter is that of the loss ([loss.Parameter]), such as delta of the Huber loss, in units of y; 0 where it
 	// has none.
 	Parameter float64
 }
 
+// Kind is the loss's row in the table.
 func (l Loss) Kind() (loss.Kind, error) {
 	k, ok := loss.KindOf(l.Name)
 	if !ok {
@@ -26,6 +28,7 @@ func (l Loss) Kind() (loss.Kind, error) {
 	return k, nil
 }
 
+// Squared reports that it is the squared loss.
 func (l Loss) Squared() bool {
 	k, err := l.Kind()
 	return err == nil && k.Squared()
@@ -38,11 +41,13 @@ func (l Loss) Transforms() bool {
 	return k.Transforms
 }
 
+// Timed reports that y are events at times.
 func (l Loss) Timed() bool {
 	k, _ := l.Kind()
 	return k.Timed
 }
 
+// Check reports a name or a parameter that is not one.
 func (l Loss) Check() error {
 	k, err := l.Kind()
 	if err != nil {
@@ -64,6 +69,7 @@ func (l Loss) Structure(classes int) (loss.Structure, error) {
 	return f.Structure(), nil
 }
 
+// New is the loss with what is known of the observations; l is not squared.
 func (l Loss) New(o loss.Observed) (loss.Structured, error) {
 	k, err := l.Kind()
 	if err != nil {
@@ -116,8 +122,10 @@ const (
 	effectColumns = "cols"
 )
 
+// EffectNames lists the names that [ParseEffects] takes.
 func EffectNames() []string { return []string{effectMean, effectRows, effectColumns, effectNone} }
 
+// ParseEffects reads names of effects: none stands alone.
 func ParseEffects(names []string) (Effects, error) {
 	var e Effects
 	for _, name := range names {
@@ -152,6 +160,7 @@ func (s *Spec) parseEffects(n *yaml.Node) error {
 	return nil
 }
 
+// Some reports whether there are any.
 func (e Effects) Some() bool { return e != (Effects{}) }
 
 // Names are the names as [ParseEffects] takes them; nil where there are none.

@@ -65,13 +65,17 @@ import (
 // norm of the least u with K* u = A*(y - A b). It is the smallest such weight where the rows of K are
 // independent, and an upper bound of it elsewhere, as for the gradient of an image.
 type Spec struct {
+	// Name is the problem's name, and Path that of the file, for errors.
 	Name, Path string
 	// Sigma2Method is one of the methods of problems.EstimateSigma2, or "" where sigma2 is a number or not given.
-	Sigma2Method           string
+	Sigma2Method string
+	// Loss is the loss; the zero Loss is the squared one.
 	Loss                   Loss
 	Intercept, Standardize bool
-	Effects                Effects
-	Solver                 Solver
+	// Effects are the unpenalized effects of rows and columns; likewise.
+	Effects Effects
+	// Solver holds the solver's options that the file sets.
+	Solver Solver
 
 	source []byte
 	// lines are those of the keys, 0 of the missing ones; there are none in an embedded specification.
@@ -84,6 +88,7 @@ type Spec struct {
 	synthesis   *operatorNode
 	regularizer *regularizerNode
 	terms       []term // of which regularizer has the penalties; nil where it penalizes b itself
+	// lossWeights are the weights of the loss, nil where there are none.
 	lossWeights *arrayRef
 	refs        []*arrayRef
 	// noise is nil where the noise is white. observedShape is then the shape of y before it is whitened.
@@ -97,17 +102,20 @@ type Spec struct {
 // Solver holds the options of a solve that a Spec sets. Zero values stand for options that are
 // not given.
 type Solver struct {
+	// Name is one of vjp.Solvers, or "auto".
 	Name       string
 	Tol        float64
 	MaxIter    int
 	Derivative vjp.Derivative
 }
 
+// specWeight is the value of lambda, lambda2 or gamma that a file gives.
 type specWeight struct {
 	line   int
 	weight Weight
 }
 
+// Error is an error at a line of a specification.
 type Error struct {
 	Path string
 	Line int
@@ -116,6 +124,7 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %v", e.Path, e.Line, e.Err) }
 
+// Unwrap returns the error without the place, which is one of input.
 func (e *Error) Unwrap() error {
 	var refused *input.Error
 	if errors.As(e.Err, &refused) {
@@ -133,12 +142,15 @@ func (s *Spec) At(line int, err error) error {
 	return &Error{s.Path, line, err}
 }
 
+// Errorf is At of a new error.
 func (s *Spec) Errorf(line int, format string, args ...any) error {
 	return s.At(line, fmt.Errorf(format, args...))
 }
 
+// weightNames are the names that a specification may give its weights.
 var weightNames = []string{"lambda", "lambda2", "gamma"}
 
+// WeightNames are the names of weights: lambda, lambda2 and gamma.
 func WeightNames() []string { return slices.Clone(weightNames) }
 
 // Read parses the specification in a file, or that of [Example] where no file has its name.

@@ -37,6 +37,7 @@ func (w Weight) Or(file *float64) Weight {
 
 // WeightError is the error for an invalid weight: its name, and what is wrong with it.
 type WeightError struct {
+	// Weight is "lambda", "lambda2" or "gamma".
 	Weight string
 	// Reason continues a sentence that begins with the weight: "is -1, expected a positive number".
 	Reason string
@@ -44,6 +45,7 @@ type WeightError struct {
 
 func (e *WeightError) Error() string { return e.Weight + " " + e.Reason }
 
+// WeightErrorf returns the error for a weight.
 func WeightErrorf(weight, format string, args ...any) error {
 	return &WeightError{weight, fmt.Sprintf(format, args...)}
 }

@@ -16,6 +16,7 @@ import (
 	"surepipe/problems/internal/check"
 )
 
+// section is a mapping whose keys have been checked.
 type section struct {
 	nodes map[string]*yaml.Node
 }

@@ -9,6 +9,7 @@ import (
 	"surepipe/space"
 )
 
+// l2Ball is the indicator of ||b||_2 <= size, computed where the vectors are.
 type l2Ball struct{ bounded }
 
 // NewL2Ball returns the constraint ||b||_2 <= c: r(b) = 0 there and +Inf elsewhere, on vectors of

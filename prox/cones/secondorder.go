@@ -12,6 +12,7 @@ import (
 	"surepipe/space"
 )
 
+// secondOrder is the indicator of a product of second-order cones.
 type secondOrder struct {
 	p     int
 	cones [][]int

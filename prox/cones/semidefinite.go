@@ -16,6 +16,7 @@ import (
 	"surepipe/space"
 )
 
+// semidefinite is the indicator of the symmetric positive semidefinite matrices.
 type semidefinite struct {
 	m    int
 	work sync.Pool // of *spectral

@@ -16,6 +16,7 @@ import (
 	"surepipe/prox/lowrank"
 )
 
+// localLowRank is the average over tilings of singular value thresholding in their patches.
 type localLowRank struct {
 	s       prox.Series
 	lambda  float64
@@ -53,6 +54,7 @@ func NewLocalLowRank(s prox.Series, lambda float64) prox.Prox {
 
 func (p *localLowRank) Dim() int { return p.s.Len() }
 
+// factors is the singular value decomposition U diag(s) V* of a patch as a matrix of m <= n.
 type factors struct {
 	u, v *mat.Dense // m x m, n x m
 	s    []float64

@@ -13,6 +13,7 @@ func onPatches(n int, f func(i int, w *patchWork) error) error {
 	return parallel.Each(n, func() *patchWork { return new(patchWork) }, f)
 }
 
+// patchWork is the memory of one goroutine.
 type patchWork struct {
 	x, out, left, m, scaled mat.Dense
 }

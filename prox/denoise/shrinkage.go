@@ -29,6 +29,7 @@ type Frame interface {
 	Filter(dst, x []float64, each func(band, line int, z []float64))
 }
 
+// shrinkage is soft thresholding in a frame.
 type shrinkage struct {
 	f          Frame
 	thresholds []float64

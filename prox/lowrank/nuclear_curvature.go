@@ -75,7 +75,9 @@ type Normal interface {
 	// SubMul sets q_i = q_i - G p0_i and p_i = p_i - G* q0_i for m x r matrices q_i and q0_i and n x
 	// r matrices p_i and p0_i, row-major: one pass over G serves both.
 	SubMul(q, p, q0, p0 array.Batch)
+	// Bytes is the device memory it holds.
 	Bytes() int64
+	// Release frees that memory.
 	Release()
 }
 
@@ -246,6 +248,7 @@ func (k *NuclearCurvature) deflate(f []float64, lead Leading, h Mass) {
 	dev.Upload(k.coarse, beta)
 }
 
+// Len is the number of coordinates, (m + n) r.
 func (k *NuclearCurvature) Len() int { return (k.m + k.n) * k.r }
 
 // Factors returns U F^{1/2} and V F^{1/2}, row-major, which with the coordinates Q and P make Z:
@@ -308,20 +311,27 @@ func (k *NuclearCurvature) Precondition(dst, image, z array.Batch) {
 	array.Free(x, y, turned, tmp, along)
 }
 
+// Model is the model with this curvature, which it takes over.
 func (k *NuclearCurvature) Model(margin func(v array.Batch) float64) *prox.Model {
 	return &prox.Model{Space: k.Space(), Curvature: k, Margin: margin}
 }
 
+// Space is the tangent space T with the coordinates (Q, P). It is the caller's to release, and
+// lives as long as k.
 func (k *NuclearCurvature) Space() space.Space {
 	return space.Tangent(array.Shape{Rows: k.m, Cols: k.n}, k.r, k.u, k.v)
 }
 
+// Diagonal returns nil: K is not diagonal.
 func (k *NuclearCurvature) Diagonal() []float64 { return nil }
 
+// Matrix returns nil: K is known by products.
 func (k *NuclearCurvature) Matrix() []float64 { return nil }
 
+// Trace returns false: J's trace takes singular values that are not known here.
 func (k *NuclearCurvature) Trace() (trace, frobenius2 float64, ok bool) { return 0, 0, false }
 
+// Bytes counts the factors, the coefficients and W.
 func (k *NuclearCurvature) Bytes() int64 { return k.mem.Bytes() + k.swap.Bytes() + k.normal.Bytes() }
 
 func (k *NuclearCurvature) Release() {

@@ -73,6 +73,7 @@ type nuclearDerivative struct {
 	margin            float64 // of the rank
 }
 
+// unitRoundoff is the relative error of one rounding.
 const unitRoundoff = 0x1p-53
 
 func newNuclearDerivative(dev array.Device, w *svd, r int, tau float64) *nuclearDerivative {

@@ -75,6 +75,7 @@ func New(dev array.Device, shape array.Shape) *Iteration {
 
 func (s *Iteration) Free() { s.v.Free() }
 
+// Size is the number of vectors in the block.
 func (s *Iteration) Size() int { return s.v.N() }
 
 // Allow sets the largest block, as a share of the smaller side, where a step is worth more than a step
@@ -176,6 +177,7 @@ func (t *Triplets) Free() {
 	array.Free(t.U, t.V)
 }
 
+// First copies the first r triplets.
 func (t *Triplets) First(r int) Triplets {
 	dev := t.U.Device()
 	out := Triplets{Sigma: t.Sigma[:r], U: dev.Alloc(t.U.K(), max(r, 1)), V: dev.Alloc(t.V.K(), max(r, 1))}
@@ -189,6 +191,7 @@ func (t *Triplets) First(r int) Triplets {
 	return out
 }
 
+// Residual is ||X V - U S||_F for the matrix x: X* U = V S holds to rounding.
 func (t *Triplets) Residual(x Product) float64 {
 	r := len(t.Sigma)
 	if r == 0 {

@@ -44,6 +44,7 @@ type closedForm interface {
 	Release()
 }
 
+// Entry is the entry of the closed forms.
 var Entry = engine.Entry{
 	Name: "direct", About: "sums of squares of b and of K b in closed form, by one factorization: dense, banded, " +
 		"sparse, or a fast transform",

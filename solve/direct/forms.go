@@ -75,6 +75,7 @@ func Closable(p engine.Problem) bool {
 	return false
 }
 
+// errNotClosed is the error of a problem that no factorization serves.
 var errNotClosed = errors.New("solve: direct needs an A that can be written down as a matrix, or sparse A and K " +
 	"whose factors are not too large, and a regularizer that penalizes what A does not see; use admm or fista")
 

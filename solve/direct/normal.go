@@ -14,6 +14,7 @@ import (
 	"surepipe/space"
 )
 
+// normal is the closed form by solutions with N = A*A + Q.
 type normal struct {
 	p engine.Problem
 	f normalFactor
@@ -25,6 +26,7 @@ type normal struct {
 type normalFactor interface {
 	// solve sets dst_i = N^{-1} g_i. dst and g are different batches.
 	solve(dst, g array.Batch)
+	// traces computes what is known of H.
 	traces() hatOf
 	lengths() []float64
 	// reweight returns the factorization for other q; nil where it is to be made anew.
@@ -362,6 +364,7 @@ func (f *choleskyNormal) less(g, b []float64) {
 	}
 }
 
+// normalRoundings is how many eps of its diagonal rounding errors change N by.
 const normalRoundings = 256
 
 // traces come from the entries of N^{-1} at the places of N. Rounding errors change N by some eps of

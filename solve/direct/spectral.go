@@ -91,6 +91,7 @@ func newSpectral(p engine.Problem, w *mat.Dense, c float64) (*spectral, engine.C
 	return s, choice, nil
 }
 
+// errSpectrum says that the singular values of A are not resolved by their squares.
 var errSpectrum = errors.New("solve: the singular values of A differ too much for their squares")
 
 // decomposeSquares takes the singular values and V from A*A = V S^2 V*, and U = A V S^{-1}, or where A has fewer rows

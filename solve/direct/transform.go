@@ -25,6 +25,7 @@ type transformed struct {
 	diagonalOf func(h []float64) []float64 // the diagonal of T* diag(h) T, nil where it is constant
 }
 
+// part are rows of K.
 type part struct {
 	k           linops.Operator
 	rows        int

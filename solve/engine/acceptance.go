@@ -17,6 +17,7 @@ type Acceptance struct {
 	Convergence Convergence // so far
 }
 
+// NewAcceptance is the rule for some scales.
 func NewAcceptance(scales Scales) Acceptance {
 	return Acceptance{Scales: scales, Good: scales.Tol, Tol: scales.Tol}
 }
@@ -207,6 +208,7 @@ func Slope(p Problem, z, y array.Batch) {
 	p.Loss.Gradient(z, z, y)
 }
 
+// Relative is measured / scale, and 0 where measured is 0.
 func Relative(measured, scale float64) float64 {
 	if measured > 0 {
 		return measured / scale

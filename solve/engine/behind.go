@@ -13,6 +13,7 @@ import (
 
 // Term is a regularizer behind an operator, r(K b).
 type Term struct {
+	// K is the operator, and R the regularizer on its images.
 	K linops.Operator
 	R prox.Prox
 }
@@ -38,6 +39,7 @@ func Terms(terms ...Term) (k linops.Operator, r prox.Prox) {
 	return linops.VStack(ops...), prox.NewSeparable(blocks...)
 }
 
+// WithK is the problem with an operator K: the identity where it has none.
 func (p Problem) WithK() Problem {
 	if p.K == nil {
 		_, dim := p.A.Dims()
@@ -121,6 +123,7 @@ func (s *Solution) Move(ctx context.Context, b, v, u array.Batch, eta float64) (
 	return true, dev.Err()
 }
 
+// keptDual is what a [Path] carries for problems with r(K b).
 type keptDual struct {
 	family *Family
 	dual   array.Batch

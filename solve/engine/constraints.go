@@ -12,6 +12,7 @@ import (
 // InfeasibleError says that no b meets the constraints of a problem with r(K b), or none of a size
 // that the data could ask for.
 type InfeasibleError struct {
+	// Distance is how far K b is from the constraints where it comes closest.
 	Distance float64
 	// Size is a lower bound of ||b|| for every b that meets the constraints, and Relative the same in
 	// units of the problem: the largest of the norms of b so far, of y/||A|| and of the nearest
@@ -19,6 +20,7 @@ type InfeasibleError struct {
 	Size, Relative float64
 }
 
+// Error says what was found.
 func (e *InfeasibleError) Error() string {
 	return fmt.Sprintf("solve: the constraints on K b contradict each other: no b of a norm up to %.3g meets them "+
 		"all, which is %.1g times the size of y/||A||, of b and of the constraints, and K b stays at a distance "+

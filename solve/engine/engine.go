@@ -40,6 +40,7 @@ type Problem struct {
 	Origin Rewriting
 }
 
+// Rewriting is the problem's Origin, or one that leaves all as it is.
 func (p Problem) Rewriting() Rewriting {
 	if p.Origin == nil {
 		return asked{problem: p}
@@ -47,6 +48,7 @@ func (p Problem) Rewriting() Rewriting {
 	return p.Origin
 }
 
+// asked is the rewriting of a problem as itself.
 type asked struct {
 	Unchanged
 	problem Problem
@@ -54,6 +56,7 @@ type asked struct {
 
 func (a asked) Problem() Problem { return a.problem }
 
+// Options are the settings of a solve. The zero value of a field asks for its default.
 type Options struct {
 	// Tol is the optimality at which a solve stops (see [Convergence]), default 1e-8.
 	Tol float64
@@ -77,6 +80,7 @@ type Options struct {
 	// Diagonal says that the diagonal of the derivative is wanted too.
 	Diagonal bool
 
+	// Effort says how far a solve goes.
 	Effort Effort
 
 	// What follows is for solvers.
@@ -120,6 +124,7 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
+// Check reports settings that are out of range.
 func (o Options) Check() error {
 	switch {
 	case !(o.Tol > 0) || o.Tol >= 1:
@@ -192,7 +197,9 @@ type Solution struct {
 	// Implied stands for B and MuHat, which are then zero Batches, where Options.Compact is set and
 	// the method offers it, and for every b of more than [MostWritten] numbers; else it is nil.
 	Implied *Implied
+	// Convergence records how the solve went.
 	Convergence
+	// Choices lists what the solver chose for this problem, and why.
 	Choices []Choice
 	// At is the solution in the form in which it was computed, nil unless Options.Point is set.
 	At *Point
@@ -217,6 +224,7 @@ func (s *Solution) Release() {
 // Solver computes b(y). It keeps what does not depend on y, such as the operator's norm and
 // factorizations, and is safe for concurrent use.
 type Solver interface {
+	// Name is the method's name.
 	Name() string
 	// Solve computes the solution at y, a batch of one vector of length d. A solve that runs out of
 	// iterations is not an error: the Solution says that it did not converge. The caller releases

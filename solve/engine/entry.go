@@ -6,10 +6,13 @@ import "context"
 // loss of the problem is nil if the user's is quadratic.
 type Constructor func(ctx context.Context, p Problem, o Options) (Method, error)
 
+// Entry is a method of the table.
 type Entry struct {
+	// Name is what [solve.New] takes.
 	Name  string
 	About string
-	New   Constructor
+	// New makes it.
+	New Constructor
 	// Closed reports whether it needs no iterations, and that its derivative is known in closed
 	// form. It is given the problem in the user's units.
 	Closed bool
@@ -46,4 +49,5 @@ type Entry struct {
 	Own func(s *Task) (Builder, Choice)
 }
 
+// Builder makes the solver of a problem.
 type Builder func(ctx context.Context, s Task) (Solver, error)

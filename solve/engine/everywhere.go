@@ -19,6 +19,7 @@ type Everywhere struct {
 
 func (s *Everywhere) Name() string { return s.Task.Entry.Name }
 
+// Release frees the method over all coordinates.
 func (s *Everywhere) Release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,6 +29,7 @@ func (s *Everywhere) Release() {
 	}
 }
 
+// Reweight shares what the method over all coordinates keeps, if it has been needed by now.
 func (s *Everywhere) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 // Factors is the m x n matrix U diag(S) V* of rank r, on the host: a solution b of a completion, of
 // which p = m n may be more numbers than memory holds. The zero matrix has rank 0.
 type Factors struct {
+	// Shape is m x n.
 	Shape array.Shape
 	// Rows and Columns are the lines that the factors have rows for, in increasing order: all other entries
 	// are 0. Nil stands for all lines.
@@ -48,6 +49,7 @@ func (f *Factors) extent() (rows, columns int) {
 	return rows, columns
 }
 
+// Check returns an error where the lengths do not fit, or a number is not finite.
 func (f *Factors) Check() error {
 	for _, p := range f.Parts {
 		if err := p.Check(); err != nil {
@@ -69,6 +71,7 @@ func (f *Factors) Check() error {
 	return nil
 }
 
+// At is entry (i, j).
 func (f *Factors) At(i, j int) float64 {
 	sum := 0.0
 	for _, p := range f.Parts {
@@ -87,6 +90,7 @@ func (f *Factors) At(i, j int) float64 {
 	return sum
 }
 
+// Places are the entries at places of the row-major matrix, in a new slice: O(r) for each.
 func (f *Factors) Places(places []int) []float64 {
 	home := map[int]*Factors{}
 	for _, p := range f.Parts {
@@ -106,6 +110,7 @@ func (f *Factors) Places(places []int) []float64 {
 	return out
 }
 
+// Dense writes the matrix down, row-major: m n numbers.
 func (f *Factors) Dense() []float64 {
 	out := make([]float64, f.Shape.Len())
 	f.addTo(out)
@@ -138,6 +143,7 @@ func (f *Factors) addTo(out []float64) {
 	}
 }
 
+// Left is U diag(S).
 func (f *Factors) Left() []float64 {
 	r, l := len(f.S), slices.Clone(f.U)
 	for i := range l {

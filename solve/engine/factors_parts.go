@@ -56,6 +56,7 @@ func (f *Factors) Joined() (*Factors, error) {
 	return out, nil
 }
 
+// triplet is a singular value of a part.
 type triplet struct {
 	part  *Factors
 	place int

@@ -30,5 +30,6 @@ type FactoredForm interface {
 // FactoredIterates are iterates in factored form.
 type FactoredIterates interface {
 	Iterates
+	// Release frees them.
 	Release()
 }

@@ -12,7 +12,8 @@ type Implied struct {
 	Residual2 float64
 	// MuHat sets dst to the entries from, from+1, ... of mu_hat, and B to those of b.
 	MuHat, B func(dst []float64, from int)
-	Factors  func() *Factors
+	// Factors returns b where it is a matrix of low rank, in new slices; nil where it is not.
+	Factors func() *Factors
 
 	// D and P are the lengths of mu_hat and b, and Free frees what these are computed from; nil for nothing.
 	D, P int
@@ -25,6 +26,7 @@ func (s *Implied) Write(dev array.Device) (b, mu array.Batch) {
 	return write(dev, s.P, s.B), s.WriteMuHat(dev)
 }
 
+// WriteMuHat returns mu_hat alone.
 func (s *Implied) WriteMuHat(dev array.Device) array.Batch { return write(dev, s.D, s.MuHat) }
 
 func write(dev array.Device, n int, read func(dst []float64, from int)) array.Batch {
@@ -45,6 +47,7 @@ func (s *Implied) Lend() *Implied {
 	return &lent
 }
 
+// Release frees what the solution is computed from.
 func (s *Implied) Release() {
 	if s.Free != nil {
 		s.Free()
@@ -52,6 +55,7 @@ func (s *Implied) Release() {
 	*s = Implied{}
 }
 
+// Expand writes down B and MuHat of a solution that is implied, on dev.
 func (s *Solution) Expand(dev array.Device) {
 	if s.Implied == nil {
 		return

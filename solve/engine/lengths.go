@@ -131,6 +131,7 @@ func Spread(lengths2, s []float64) bool {
 	return most > widestSpread*widestSpread*least
 }
 
+// InverseLengths is 1/||a_j||, 0 for columns of zeros.
 func InverseLengths(lengths2 []float64) []float64 {
 	out := make([]float64, len(lengths2))
 	for j, v := range lengths2 {

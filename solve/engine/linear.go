@@ -7,6 +7,7 @@ import "surepipe/array"
 type Linear interface {
 	// Images sets dst_i = H z_i for every vector of the batch. dst and z are different batches.
 	Images(dst, z array.Batch)
+	// Traces returns what is known of the trace, without probes.
 	Traces() HatTraces
 	// Diagonal returns that of H in a new slice, in about as many operations as DiagonalFlops says: 0
 	// where it is a part of the traces' work. Where that is not known there is none.
@@ -16,7 +17,9 @@ type Linear interface {
 	ProbeBytes() int64
 }
 
+// HatTraces are those of a hat matrix.
 type HatTraces struct {
+	// Trace is tr H and Frobenius2 ||H||_F^2.
 	Trace, Frobenius2 float64
 	// Below and Above are how far decisions within rounding errors, and rounding errors themselves,
 	// may have raised or lowered the trace.

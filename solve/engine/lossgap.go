@@ -19,6 +19,7 @@ type Fit struct {
 	fresh bool    // value, slope and curvature are those of z, by Value
 }
 
+// NewFit allocates a point for A of size d x p.
 func NewFit(dev array.Device, d, p int) *Fit {
 	return &Fit{B: dev.Alloc(1, p), Z: dev.Alloc(1, d), Slope: dev.Alloc(1, d), G: dev.Alloc(1, p),
 		Curve: dev.Alloc(1, d)}
@@ -86,6 +87,7 @@ func LossScales(p Problem, y array.Batch, norm2 float64, o Options) Scales {
 	return NewScales(zero, norm2, o)
 }
 
+// ScalesOf are those of a solve.
 func ScalesOf(p Problem, y array.Batch, norm2 float64, o Options) Scales {
 	if p.Loss == nil {
 		return NewScales(y, norm2, o)

@@ -11,6 +11,7 @@ import (
 
 // derivatives hold them constant.
 type Coefficients struct {
+	// Eta is the step of the proximal operator.
 	Eta float64
 	// Own are the method's own numbers, such as a momentum.
 	Own [2]float64
@@ -25,7 +26,9 @@ type Coefficients struct {
 // [Run] does everything else: tolerance, cancellation, warm start, progress, tape. A Method is
 // immutable and safe for concurrent use: everything that changes during a solve is in [Work].
 type Method interface {
+	// Name is the algorithm's name.
 	Name() string
+	// Problem is the problem that it solves.
 	Problem() Problem
 	// Traits describes the method. It is called once a solve.
 	Traits() Traits
@@ -45,6 +48,7 @@ type Method interface {
 	// operator has the derivative j: it adds (∂F_k/∂y)* of it to dst, and unless a.K is 0 leaves
 	// the adjoint of s_k in a.State.
 	Reverse(ctx context.Context, dst array.Batch, a *Adjoint, j prox.Derivative) error
+	// Release frees what the method keeps on the device.
 	Release()
 }
 
@@ -54,6 +58,7 @@ type Named struct {
 	P     Problem
 }
 
+// Name is the algorithm's name.
 func (n *Named) Name() string { return n.Label }
 
 func (n *Named) Problem() Problem { return n.P }
@@ -107,7 +112,8 @@ type Traits struct {
 	// Factored returns the same method with iterates in a form of their own, and bound, unless it is 0, as the
 	// bound of the second derivative of what they minimize. Entry.Factors asks for it.
 	Factored func(form FactoredForm, bound float64) Method
-	Choices  []Choice
+	// Choices are the decisions that the method based on the structure of the problem.
+	Choices []Choice
 
 	// Own are the functions of a method that keeps its iterates itself; nil for others.
 	Own *Internals
@@ -140,7 +146,8 @@ type Work struct {
 	K int
 	// State and Scratch have the lengths that Traits gives, one vector each.
 	State, Scratch []array.Batch
-	B              array.Batch
+	// B is the newest estimate, 1 x p.
+	B array.Batch
 	// Dual is the multiplier of K b at which to start, set before Init; zero for 0.
 	Dual array.Batch
 	// Own belongs to the method, for anything outside the recurrence: counters, and data that speed
@@ -194,8 +201,10 @@ func beginAt(m Method, traits Traits, y array.Batch, from Start) (*Work, error) 
 	return w, nil
 }
 
+// Device is the device of the solve.
 func (w *Work) Device() array.Device { return w.Y.Device() }
 
+// Release frees the memory of the solve.
 func (w *Work) Release() {
 	if w.Free != nil {
 		w.Free()
@@ -255,6 +264,7 @@ type Adjoint struct {
 
 // Tape records a solve, so that it can be differentiated in reverse.
 type Tape interface {
+	// Before is called with the state that an iteration starts from.
 	Before(state []array.Batch)
 	// After is called when it is done, with its coefficients and the derivative of its proximal
 	// operator, which the tape releases.

@@ -22,6 +22,7 @@ func NormBound(ctx context.Context, p Problem) (float64, error) {
 	return bound, nil
 }
 
+// NormOfK is an upper bound of ||K||^2.
 func NormOfK(ctx context.Context, p Problem) (float64, error) {
 	n, err := krylov.Norm2(ctx, p.Device, p.K, krylov.NormOptions{})
 	if err != nil {
@@ -37,6 +38,7 @@ func NormOfK(ctx context.Context, p Problem) (float64, error) {
 		"finite number", n.Upper())
 }
 
+// Norms are upper bounds of ||A||^2 and ||K||^2.
 func Norms(ctx context.Context, p Problem) (a, k float64, err error) {
 	if a, err = NormBound(ctx, p); err != nil {
 		return 0, 0, err
@@ -64,12 +66,14 @@ func Norm(x array.Batch) float64 {
 	return math.Sqrt(Inner(t, t)) / up / up
 }
 
+// Inner is <a, b> of batches of one vector.
 func Inner(a, b array.Batch) float64 {
 	var out [1]float64
 	a.Device().Dot(out[:], a, b)
 	return out[0]
 }
 
+// MaxAbs is the largest absolute value of a batch of one vector.
 func MaxAbs(x array.Batch) float64 {
 	var out [1]float64
 	x.Device().MaxAbs(out[:], x)

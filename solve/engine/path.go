@@ -40,6 +40,7 @@ type Near struct {
 	Kept interface{ Release() }
 }
 
+// Release frees what it holds. It may be used again, empty.
 func (n *Near) Release() {
 	if n != nil && n.Kept != nil {
 		n.Kept.Release()
@@ -60,11 +61,13 @@ type Path struct {
 	Before Compared
 }
 
+// Compared is what points of a path are compared by.
 type Compared struct {
 	RSS, Degrees float64 // ||A b - y||^2, and about the divergence
 	Allowed      float64 // by how much SURE may still have changed
 }
 
+// Release frees what the path holds. It may be used again, empty.
 func (p *Path) Release() {
 	if p == nil {
 		return

@@ -9,6 +9,7 @@ import (
 	"surepipe/prox"
 )
 
+// Plain runs a method on the whole problem.
 type Plain struct {
 	s      Task
 	Method Method // that is run
@@ -17,6 +18,7 @@ type Plain struct {
 	recorded Method // in place of Method, where that has no derivative; or nil
 }
 
+// NewPlain runs the method of a task on the whole problem.
 func NewPlain(ctx context.Context, s Task) (Solver, error) {
 	p, err := PlainOf(ctx, s)
 	if err != nil {
@@ -25,6 +27,7 @@ func NewPlain(ctx context.Context, s Task) (Solver, error) {
 	return p, nil
 }
 
+// PlainOf is NewPlain for a solver that has it as a part.
 func PlainOf(ctx context.Context, s Task) (*Plain, error) {
 	if _, dim := s.Problem.A.Dims(); dim > math.MaxInt32 {
 		return nil, UnwrittenError(s.Problem)
@@ -80,6 +83,7 @@ func (s *Plain) differentiable(ctx context.Context) (Method, error) {
 	return s.recorded, nil
 }
 
+// Reweight shares the data that the method shares.
 func (s *Plain) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	return s.s.Reweight(ctx, r, s.Method)
 }

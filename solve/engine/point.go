@@ -191,6 +191,7 @@ func (at *Point) Embedded(set []int, n int) {
 	at.Back = func(s *Solution) { s.B.Device().Upload(s.B, lift(at.B.ToHost())) }
 }
 
+// Release frees what the point holds. The solution keeps its B.
 func (at *Point) Release() {
 	if !at.Shared {
 		at.B.Free()

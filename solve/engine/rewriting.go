@@ -57,20 +57,27 @@ type Closed struct {
 // Unchanged completes a [Rewriting]: all but Problem stay as they are.
 type Unchanged struct{}
 
+// Regularizer returns r.
 func (Unchanged) Regularizer(r prox.Prox) (prox.Prox, bool, error) { return r, false, nil }
 
+// Noise is 1.
 func (Unchanged) Noise() float64 { return 1 }
 
+// Data returns y.
 func (Unchanged) Data(y array.Batch) (array.Batch, bool) { return y, false }
 
+// Start returns b.
 func (Unchanged) Start(b array.Batch) (array.Batch, bool) { return b, false }
 
+// Deliver does nothing.
 func (Unchanged) Deliver(_, _, _ array.Batch) error { return nil }
 
+// Images are those of D mu'.
 func (Unchanged) Images(dst, v array.Batch, inner func(dst, v array.Batch) error) error {
 	return inner(dst, v)
 }
 
+// Closed is what is known about D mu'.
 func (Unchanged) Closed(inner Closed) Closed { return inner }
 
 func (Unchanged) Release() {}

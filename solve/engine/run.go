@@ -13,12 +13,14 @@ import (
 	"surepipe/prox"
 )
 
+// Start says how a solve begins. The zero value starts at b = 0.
 type Start struct {
 	// B is where to start, 1 x p, unless a tape is running.
 	B array.Batch
 	// Part says that the problem is a part of another, so that its duality gap is not that of the
 	// whole.
 	Part bool
+	// Tape records the iterations; nil for none.
 	Tape Tape
 	// Dual is the multiplier of K b at which to start, unless a tape is running.
 	Dual array.Batch
@@ -108,6 +110,7 @@ func (r *Loop) Release() {
 	r.Watch.Release()
 }
 
+// Iterate is the loop.
 func (r *Loop) Iterate(ctx context.Context) error {
 	follower := r.Work.follower
 	defer func() { r.Work.follower = follower }() // for release
@@ -162,6 +165,7 @@ func (r *Loop) step(ctx context.Context, final bool) error {
 	return w.Device().Err()
 }
 
+// Solution is the outcome at the last iterate.
 func (r *Loop) Solution() (*Solution, error) {
 	p, dev := r.m.Problem(), r.Work.Device()
 	s, done := &Solution{Convergence: r.Watch.Convergence, Choices: r.choices()}, false

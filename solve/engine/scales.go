@@ -17,11 +17,13 @@ import (
 type Scales struct {
 	// Norm is ||A||, Y is ||y||, Noise is sigma sqrt(d) or 0 where sigma is not known.
 	Norm, Y, Noise float64
-	Tol            float64
+	// Tol is the tolerance of the solve.
+	Tol float64
 
 	free *freeColumns // of the one problem that is measured; nil where nothing is kept
 }
 
+// NewScales are those of a solve at y, with an upper bound of ||A||^2.
 func NewScales(y array.Batch, norm2 float64, o Options) Scales {
 	return Scales{Norm: math.Sqrt(norm2), Y: Norm(y), Noise: math.Sqrt(o.Sigma2 * float64(y.N())), Tol: o.Tol}
 }
@@ -31,6 +33,7 @@ const (
 	// resolve.
 	Roundings = 64
 
+	// Epsilon is the distance of 1 from the next number.
 	Epsilon = 0x1p-52
 
 	// The bound of mu_hat's error that a converged solve may have, as a share of the size of errors
@@ -44,6 +47,7 @@ const (
 	leastResidual = 1e-2
 )
 
+// Matters is the size of errors of mu_hat that matter, for a residual of norm z.
 func (s Scales) Matters(z float64) float64 {
 	if s.Noise > 0 {
 		return s.Noise
@@ -69,6 +73,7 @@ func (s Scales) ByColumn(z float64) float64 {
 // b of the given norm.
 func (s Scales) Scale(z, b float64) float64 { return s.Norm * s.Size(z, b) }
 
+// First is the scale while no residual is known.
 func (s Scales) First() float64 { return s.Scale(s.Y, 0) }
 
 // Allowed is the largest bound of mu_hat's error that a converged solve may have. It is not raised

@@ -62,6 +62,7 @@ func (f *Family) Kept(make func() any) any {
 	return f.kept
 }
 
+// Make makes the method for the task.
 func (s *Task) Make(ctx context.Context) (Method, error) {
 	if s.From != nil {
 		if again := s.From.Traits().Reweight; again != nil {
@@ -98,6 +99,7 @@ func (s *Task) Unwritten() bool {
 	return dim > limits.Written
 }
 
+// UnwrittenError is the error of a method that needs vectors of length p where they are too long.
 func UnwrittenError(p Problem) error {
 	_, dim := p.A.Dims()
 	return fmt.Errorf("solve: b has %d numbers, too many to be written down: a matrix of which so many rows and "+
@@ -105,6 +107,7 @@ func UnwrittenError(p Problem) error {
 		"without weights, the solver fista or ista, and the implicit derivative", dim)
 }
 
+// Lengths are the squared lengths of A's columns, nil where they are not known.
 func (s *Task) Lengths() []float64 {
 	if s.Even {
 		return ColumnLengths2(s.Problem)
@@ -125,6 +128,7 @@ func (s *Task) UnitsFor(r prox.Prox) []float64 {
 	return nil
 }
 
+// Tied reports that there are no other units for b.
 func (s *Task) Tied() bool {
 	if s.Problem.K == nil {
 		return false

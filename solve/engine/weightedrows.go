@@ -13,6 +13,7 @@ import (
 	"surepipe/space"
 )
 
+// rowMap is a square matrix times A, but for its products.
 type rowMap struct {
 	a         linops.Operator
 	own       linops.Restricted // a, where it is to be released; or nil
@@ -48,6 +49,7 @@ func (o *rowMap) Release() {
 	}
 }
 
+// WeightedRows is diag(root) A.
 type WeightedRows struct {
 	rowMap
 	root array.Batch // 1 x d

@@ -44,11 +44,13 @@ type ProximalGradient struct {
 // Momentum is the index of c_k in Coefficients.Own.
 const Momentum = 0
 
+// GradientRun is one solve.
 type GradientRun struct {
 	engine.Iterates
 	Since int // iterations since the last restart
 }
 
+// ISTA is the entry of ISTA.
 var ISTA = engine.Entry{
 	Name: "ista", About: "proximal gradient steps of length 1/||A||^2",
 	New: newISTA, Sparse: true, Factors: true,
@@ -58,10 +60,12 @@ func newISTA(ctx context.Context, p engine.Problem, _ engine.Options) (engine.Me
 	return New(ctx, "ista", p, false)
 }
 
+// NewFISTA makes FISTA.
 func NewFISTA(ctx context.Context, p engine.Problem, _ engine.Options) (engine.Method, error) {
 	return New(ctx, "fista", p, true)
 }
 
+// New makes ISTA or FISTA under a name.
 func New(ctx context.Context, label string, p engine.Problem, accelerated bool) (engine.Method, error) {
 	m, err := NewProximalGradient(ctx, label, p, accelerated)
 	if err != nil {
@@ -70,6 +74,7 @@ func New(ctx context.Context, label string, p engine.Problem, accelerated bool) 
 	return m, nil
 }
 
+// NewProximalGradient bounds the norm.
 func NewProximalGradient(ctx context.Context, label string, p engine.Problem, accelerated bool) (*ProximalGradient,
 	error) {
 	bound, err := engine.NormBound(ctx, p)
@@ -114,8 +119,10 @@ func (g *ProximalGradient) factored(form engine.FactoredForm, bound float64) eng
 	return &other
 }
 
+// RunOf is the solve that Init has begun.
 func RunOf(w *engine.Work) *GradientRun { return w.Own.(*GradientRun) }
 
+// Init starts at b0 without momentum.
 func (g *ProximalGradient) Init(w *engine.Work, b0 array.Batch) error {
 	w.C = engine.Coefficients{Eta: g.Eta}
 	if g.low != nil {
@@ -135,12 +142,14 @@ func (g *ProximalGradient) Init(w *engine.Work, b0 array.Batch) error {
 	return nil
 }
 
+// Step extrapolates and descends.
 func (g *ProximalGradient) Step(ctx context.Context, w *engine.Work, record bool) (prox.Derivative, error) {
 	s := w.Own.(*GradientRun)
 	s.Extrapolate(w.C.Own[Momentum])
 	return s.Descend(ctx, w, record)
 }
 
+// Measure is ||x_k - b_{k+1}||/eta.
 func (g *ProximalGradient) Measure(w *engine.Work) (float64, engine.Coefficients) {
 	s := w.Own.(*GradientRun)
 	next := engine.Coefficients{Eta: w.C.Eta}
@@ -157,6 +166,7 @@ func (g *ProximalGradient) Measure(w *engine.Work) (float64, engine.Coefficients
 	return s.Moved() / w.C.Eta, next
 }
 
+// Reverse pulls the adjoint back through v_k and x_k.
 func (g *ProximalGradient) Reverse(_ context.Context, dst array.Batch, a *engine.Adjoint, j prox.Derivative) error {
 	dev := dst.Device()
 	if a.Last {

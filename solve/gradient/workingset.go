@@ -31,6 +31,7 @@ type workingSet struct {
 	r prox.Structure
 }
 
+// notSparse is the choice where the solution turned out not to be sparse.
 var notSparse = engine.Choice{Part: "method", Chosen: "all coordinates",
 	Reason: "the solution turned out not to be sparse"}
 

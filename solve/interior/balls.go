@@ -97,6 +97,7 @@ func (l *groupBalls) new() inequalities {
 		du2: vector(n), also: vector(len(l.groups.rows))}
 }
 
+// ballPairs are those of a solve. s follows from u.
 type ballPairs struct {
 	*groupBalls
 	x, dx, s, ds []float64

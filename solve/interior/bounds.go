@@ -79,6 +79,7 @@ func newSide(q int, sign float64) *side {
 		sign}
 }
 
+// boundPairs are those of a solve.
 type boundPairs struct {
 	*bounds
 	plus, minus *side

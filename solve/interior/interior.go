@@ -39,7 +39,9 @@ type interior struct {
 	conditions conditions
 }
 
+// conditions are the inequalities of a regularizer.
 type conditions interface {
+	// mean is that of the weights.
 	mean() float64
 	new() inequalities
 }
@@ -71,16 +73,20 @@ type inequalities interface {
 // interiorSteps is the number of steps after which the method gives up.
 const interiorSteps = 200
 
+// Sequence reports that the method applies to a sequence.
 func Sequence(p engine.Problem) bool {
 	return p.Loss == nil && boundsOf(p) != nil && sequence(p) != nil
 }
 
+// Small reports that it applies with a small dense matrix.
 func Small(p engine.Problem) bool { return boundsOf(p) != nil && smallSaddle(p) }
 
+// errNoInterior is the error of a problem that interior points do not serve.
 var errNoInterior = fmt.Errorf("solve: interior-point needs r(K b) with a sum r of w |z_i| and z_i >= 0, or of "+
 	"norms of groups, and a sparse K with A*A = c I whose factors are not too large; or, without groups, at most "+
 	"%d rows and columns of K together; use dual, admm or primal-dual", mostSaddle)
 
+// Entry is the entry of interior points.
 var Entry = engine.Entry{
 	Name: "interior-point", About: "r(K b) of a sequence, an image or a small problem: Newton steps on the " +
 		"conditions of optimality, with a banded, sparse or dense matrix",

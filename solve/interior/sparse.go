@@ -141,6 +141,7 @@ func (s *sparseSystem) choice() engine.Choice {
 			"only where a group of K's rows reads both columns"}
 }
 
+// sparseNormal is that of a solve.
 type sparseNormal struct {
 	*sparseSystem
 	j        *scaling

@@ -28,7 +28,9 @@ type saddleSystem interface {
 	choice() engine.Choice
 }
 
+// saddleFactor is a factorization in a solve.
 type saddleFactor interface {
+	// factorize returns false where the matrix has no inverse.
 	factorize(j *scaling) bool
 	solve(x, z, work []float64)
 }
@@ -48,6 +50,7 @@ func (s multiple) normal(dst, b []float64) {
 	}
 }
 
+// bandedSystem is that of a sequence, of which some values may be missing: A*A = diag(c).
 type bandedSystem struct {
 	c    []float64
 	q    int // rows of K
@@ -172,6 +175,7 @@ func smallSaddle(p engine.Problem) bool {
 // where there is one.
 const smallestSparse = 256
 
+// denseSystem is that of any small A and K.
 type denseSystem struct {
 	p, q   int
 	matrix *mat.Dense    // with J = 0

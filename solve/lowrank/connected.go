@@ -57,6 +57,7 @@ func ConnectedParts(p engine.Problem) *Connected {
 	return s
 }
 
+// Problem is the k-th part, with what frees it.
 func (s *Connected) Problem(k int) (engine.Problem, func(), error) {
 	part := &s.Parts[k]
 	a, release, err := part.Operator()
@@ -82,6 +83,7 @@ func (s *Connected) Regularizer(r prox.Prox, k int) prox.Prox {
 	return lowrank.NewNuclear(s.Parts[k].Shape(), prox.StructureOf(r).Nuclear.Value)
 }
 
+// Convergence is that of the whole, from those of the parts and their residuals ||y - mu_hat||.
 func (s *Connected) Convergence(parts []engine.Convergence, residuals []float64, sigma2 float64) engine.Convergence {
 	c := engine.Convergence{Method: parts[0].Method, Converged: true, Closed: true}
 	off2, scale2, error2 := 0.0, 0.0, 0.0
@@ -141,6 +143,7 @@ func (s *Connected) Place(whole, b []float64, k int) {
 	}
 }
 
+// Take is the inverse of Place.
 func (s *Connected) Take(whole []float64, k int) []float64 {
 	part := &s.Parts[k]
 	b := make([]float64, 0, part.Shape().Len())

@@ -296,6 +296,7 @@ func (h *factorHessian) group(side int, l lines, order []int, short int, at []in
 	}
 }
 
+// blockWork is the memory for the blocks of some lines, and for the rows of one and the inverse of its block.
 type blockWork struct{ values, rows, product []float64 }
 
 func grown(x *[]float64, n int) []float64 {

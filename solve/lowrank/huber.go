@@ -47,6 +47,7 @@ type huber struct {
 	z2 float64 // ||clip(y - x_k)||^2
 }
 
+// panels are the working memory for so many rows of an m x n matrix.
 type panels struct {
 	rows         int
 	clip, rest   array.Batch
@@ -362,4 +363,5 @@ func (w *huber) dense() array.Batch {
 	return b
 }
 
+// Eliminable is what [BesideSparse] finds.
 type Eliminable = lowRankPlusSparse

@@ -36,6 +36,7 @@ type form interface {
 
 // factoredMatrices are iterates in factored form.
 type factoredMatrices interface {
+	// dense is b_k as a batch of one vector, which the caller frees.
 	dense() array.Batch
 	tangent(ctx context.Context) (*engine.Tangent, error)
 }

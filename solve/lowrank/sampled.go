@@ -253,4 +253,5 @@ func (w *sampled) dense() array.Batch {
 	return b
 }
 
+// Sampling is what [Completion] finds.
 type Sampling = nuclearSampling

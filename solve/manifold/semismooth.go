@@ -44,6 +44,7 @@ import (
 // for all three.
 type semismooth struct{ *gradient.ProximalGradient }
 
+// Entry is the entry of Newton steps on a manifold.
 var Entry = engine.Entry{
 	Name: "newton", About: "gradient steps and Newton steps on the manifold of a partly smooth r",
 	New: newSemismooth, Sparse: true, Manifold: true,

@@ -22,6 +22,7 @@ type Gram struct {
 	width int       // of its rows
 }
 
+// NewGram is that of no columns of a yet.
 func NewGram(dev array.Device, a linops.Operator) *Gram {
 	_, dim := a.Dims()
 	m := &Gram{dev: dev, a: a, place: make([]int, dim)}
@@ -33,6 +34,7 @@ func NewGram(dev array.Device, a linops.Operator) *Gram {
 
 func (m *Gram) Release() { m.parts.Release() }
 
+// Missing lists the columns of an increasing set that are not there.
 func (m *Gram) Missing(set []int) []int {
 	var list []int
 	for _, j := range set {
@@ -43,6 +45,7 @@ func (m *Gram) Missing(set []int) []int {
 	return list
 }
 
+// Extend adds the columns of an increasing set.
 func (m *Gram) Extend(set []int) {
 	missing := m.Missing(set)
 	m.grow(m.n + len(missing))
@@ -70,6 +73,7 @@ func (m *Gram) grow(n int) {
 	m.g, m.width = g, width
 }
 
+// On fills k with the Gram matrix of the columns in a set that is there, row-major.
 func (m *Gram) On(k []float64, set []int) {
 	Submatrix(k, lists.Pick(m.place, set), func(i int) []float64 { return m.g[i*m.width:] })
 }

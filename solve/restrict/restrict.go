@@ -40,6 +40,7 @@ func Confine(dev array.Device, a linops.Operator, set []int) *Confined {
 	return c
 }
 
+// Release frees the problem and its method.
 func (c *Confined) Release() {
 	if c.Method != nil {
 		c.Method.Release()
@@ -53,12 +54,14 @@ func (c *Confined) Release() {
 	c.Set.Release()
 }
 
+// Gather returns the coordinates of b in the set.
 func (c *Confined) Gather(b array.Batch) array.Batch {
 	to := c.Device.Alloc(1, c.Set.Dim())
 	c.Set.Coordinates(to, b)
 	return to
 }
 
+// Support lists the coordinates where b, a batch of one vector, is not 0.
 func Support(b array.Batch) []int {
 	var set []int
 	for j, v := range b.ToHost() {
@@ -102,6 +105,7 @@ func Strongest(values []float64, limit int) []int {
 	})
 }
 
+// Union merges two increasing lists.
 func Union(a, b []int) []int {
 	if len(b) == 0 {
 		return a
@@ -128,6 +132,7 @@ func columnsOf(dev array.Device, a linops.Operator, set []int) *Columns {
 	return &Columns{&Confined{Problem: engine.Problem{A: op, Device: dev}, Op: op, Set: t}, set}
 }
 
+// Parts are columns of A that have come a few at a time.
 type Parts []*Columns
 
 func (p *Parts) Release() {
@@ -170,6 +175,7 @@ func (p *Parts) Join(ctx context.Context, dev array.Device, a linops.Operator, s
 // widestPart is the number of columns up to which parts are merged.
 const widestPart = ColumnBlock
 
+// ColumnBlock is the number of columns that are taken from A at once.
 const ColumnBlock = 256
 
 // merge makes one part of the last two where these are of similar size, again and again: products
@@ -189,4 +195,5 @@ func (p *Parts) merge(dev array.Device, a linops.Operator) {
 	}
 }
 
+// MinFirst is the least number of coordinates that a working set begins with, or grows by.
 const MinFirst = 64

@@ -38,6 +38,7 @@ func NewKeeping(p engine.Problem) *Keeping {
 // Shares reports that the problems read a matrix together: each then waits for the others, which must run at once.
 func (k *Keeping) Shares() bool { return k.shared != nil }
 
+// Release frees what they share. They must have been released.
 func (k *Keeping) Release() {
 	if k.shared != nil {
 		k.shared.Release()
@@ -116,6 +117,7 @@ func (k *Kept) Problem(r prox.Prox) engine.Problem {
 	return p
 }
 
+// Regularizer is share r, which refers to r.
 func (k *Kept) Regularizer(r prox.Prox) prox.Prox {
 	if k.share == 1 {
 		return r
@@ -123,6 +125,7 @@ func (k *Kept) Regularizer(r prox.Prox) prox.Prox {
 	return prox.NewScaled(k.share, r)
 }
 
+// Observations are the values of y that are fitted.
 func (k *Kept) Observations(y []float64) []float64 { return lists.Pick(y, k.rows) }
 
 // Determines says whether the observations that are kept determine all terms without a penalty of observation i.

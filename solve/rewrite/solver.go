@@ -32,6 +32,7 @@ type solver struct {
 
 // use says how a rewriting is used.
 type use struct {
+	// next builds the solver of the new problem.
 	next engine.Builder
 	// serves reports that the rewriting is the right one for the regularizer of a task too; nil for always. Where it is
 	// not, instead builds a solver of the task.

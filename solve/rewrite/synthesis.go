@@ -97,6 +97,8 @@ func Synthesizes(p engine.Problem) bool {
 	return p.K != nil && r.Sparse != nil && r.Groups == nil && OfMatrices(p)
 }
 
+// OfMatrices reports that A is a matrix, and K has no more rows than columns, of which there are few enough
+// for it to be written down as one.
 func OfMatrices(p engine.Problem) bool {
 	a := linops.StructureOf(p.A)
 	d, dim := p.A.Dims()
@@ -106,10 +108,12 @@ func OfMatrices(p engine.Problem) bool {
 	return written && d > 0 && 0 < q && q <= dim && dim <= mostSynthesized
 }
 
+// AsksForSynthesis reports that active sets are asked for, and serve.
 func AsksForSynthesis(s *engine.Task) bool {
 	return s.Entry.Newton && !s.Options.Whole && s.Quadratic && Synthesizes(s.Problem)
 }
 
+// notIndependent is the choice where the rows of K turn out to depend on each other.
 var notIndependent = engine.Choice{Part: "coordinates", Chosen: "b's",
 	Reason: fmt.Sprintf("the rows of K depend on each other, or nearly, as A sees b (a condition number beyond %.0e)",
 		float64(steepestSynthesis))}
@@ -358,4 +362,5 @@ func (b *synthesis) Deliver(x, _, _ array.Batch) error {
 
 func (b *synthesis) Release() { b.a.Release() }
 
+// Synthesis is the rewriting of [FactorRows].
 type Synthesis = synthesis

@@ -30,6 +30,7 @@ type columns struct {
 	a, k           linops.Restricted // k is nil without K
 }
 
+// Columns takes the units s for the columns of A, powers of two.
 func Columns(p engine.Problem, units []float64) engine.Rewriting {
 	dev, n := p.Device, len(units)
 	c := &columns{problem: p, units: units, a: linops.ScaleColumns(dev, p.A, units), scale: dev.Alloc(1, n),
@@ -48,6 +49,7 @@ func reciprocals(s []float64) []float64 {
 	return lists.Map(s, func(v float64) float64 { return 1 / v })
 }
 
+// ByColumns solves in the units of the task.
 func ByColumns(ctx context.Context, s engine.Task) (engine.Solver, error) {
 	return by(ctx, s, Columns(s.Problem, s.Units), use{
 		next:    s.Tables.Method,
@@ -120,12 +122,14 @@ type rows struct {
 	k       linops.Restricted
 }
 
+// Rows takes the units s for the rows of K, powers of two.
 func Rows(p engine.Problem, units []float64) engine.Rewriting {
 	r := &rows{problem: p, units: units, k: linops.ScaleRows(p.Device, p.K, reciprocals(units))}
 	r.problem.K = r.k
 	return r
 }
 
+// ByRows solves in the units of the task.
 func ByRows(ctx context.Context, s engine.Task) (engine.Solver, error) {
 	return by(ctx, s, Rows(s.Problem, s.RowUnits), use{
 		next:    s.Tables.Loss,
@@ -153,6 +157,7 @@ func RowLengths2(p engine.Problem) []float64 {
 	return linops.RowNorms2(p.K, short)
 }
 
+// RowUnits returns s, nil where r has no other units.
 func RowUnits(r prox.Prox, lengths2 []float64) []float64 {
 	known := prox.StructureOf(r)
 	if known.Rescale == nil || lengths2 == nil {

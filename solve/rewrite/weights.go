@@ -30,6 +30,7 @@ type weights struct {
 	root    array.Batch // W^{1/2}
 }
 
+// Weights takes the weights w of the observations into A and y.
 func Weights(p engine.Problem, w []float64) engine.Rewriting {
 	root, _ := loss.Roots(w)
 	r := &weights{problem: p, a: p.A, w: w, root: p.Device.Alloc(1, len(w))}
@@ -38,6 +39,7 @@ func Weights(p engine.Problem, w []float64) engine.Rewriting {
 	return r
 }
 
+// ByWeights solves the problem with the squared loss.
 func ByWeights(ctx context.Context, s engine.Task) (engine.Solver, error) {
 	return by(ctx, s, Weights(s.Problem, s.Weights), use{next: s.Tables.Units})
 }

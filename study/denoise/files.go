@@ -12,6 +12,7 @@ import (
 	"surepipe/study"
 )
 
+// input is a series in a file.
 type input interface {
 	series.Source
 	// volume reads a map of one value a voxel from a file of the same kind.
@@ -49,6 +50,7 @@ func isScan(path string) bool {
 
 func isMIF(path string) bool { return strings.HasSuffix(strings.ToLower(path), ".mif") }
 
+// nifti is a NIfTI file, or an MRtrix image.
 type nifti struct {
 	*dataio.NIfTISeries
 	files dataio.Files
@@ -221,6 +223,7 @@ func (s arrays) array(volumes int, real bool, write func(dataio.Array) error) ou
 	return w
 }
 
+// arrayOutput is one array, in memory until it is committed.
 type arrayOutput struct {
 	series         arrays
 	write          func(dataio.Array) error

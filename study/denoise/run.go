@@ -56,6 +56,7 @@ type Request struct {
 	Return []string `json:"return,omitempty" jsonschema:"arrays of the result, by the names of files: out, df, risk, ..."`
 }
 
+// Outputs are the files to write; "" stands for none.
 type Outputs struct {
 	// Out is the estimate, and OutSecond its imaginary part or phase where there are two files.
 	Out       string `json:"out,omitempty" jsonschema:"a file for the estimate"`
@@ -71,6 +72,7 @@ type Outputs struct {
 	Removed    string `json:"removed,omitempty" jsonschema:"a file for the correlation of what was removed"`
 }
 
+// Result is what is printed, as JSON.
 type Result struct {
 	Problem string `json:"problem"`
 	Image   [3]int `json:"image"`
@@ -99,6 +101,7 @@ type Result struct {
 	Arrays map[string]study.Array `json:"-"`
 }
 
+// Choices are the options that were used.
 type Choices struct {
 	Patch     [3]int `json:"patch"`
 	Stride    [3]int `json:"stride"`
@@ -107,6 +110,7 @@ type Choices struct {
 	Average   string `json:"average"`
 }
 
+// SigmaPart is the standard deviation of the noise over the voxels.
 type SigmaPart struct {
 	From string  `json:"from"`
 	Mean float64 `json:"mean"`

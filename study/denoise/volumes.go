@@ -9,6 +9,7 @@ import (
 	"surepipe/study"
 )
 
+// chosen are some volumes of a series.
 type chosen struct {
 	input
 	volumes []int

@@ -24,6 +24,7 @@ func CheckShape(f dataio.Format, path, name string, shape []int, frames, isCompl
 	return nil
 }
 
+// EightBit reports whether all values are 8-bit pixels.
 func EightBit(y []float64) bool {
 	for _, v := range y {
 		if x := 255 * v; math.Abs(x-math.Round(x)) > 1e-9 || v < 0 || v > 1 {
@@ -33,6 +34,7 @@ func EightBit(y []float64) bool {
 	return true
 }
 
+// ClampedText is the note on values that an image cannot hold.
 func ClampedText(path string, clamped, n int) string {
 	return fmt.Sprintf("%s: %d of %d pixels were outside [0, 1] and have been clamped", path, clamped, n)
 }

@@ -11,6 +11,7 @@ import (
 // stands for nothing.
 type Origin struct{ Command, Data string }
 
+// Formats are the extensions of the files of figures.
 func Formats() []string { return figure.Formats() }
 
 // CheckPath rejects a file whose name is that of no format; "" is none.

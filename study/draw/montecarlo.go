@@ -12,8 +12,10 @@ import (
 // mean of SURE - loss.
 type MonteCarlo struct{ Histogram, Running string }
 
+// Wanted reports whether there is a figure.
 func (f MonteCarlo) Wanted() bool { return f != MonteCarlo{} }
 
+// Save draws the figures of the samples.
 func (f MonteCarlo) Save(s *study.Tally, o Origin) error {
 	title, d := fmt.Sprintf("%s, d = %d", s.Problem, s.D), float64(s.D)
 	if len(s.PerSample.SURE) == 0 && len(s.PerSample.GCV) == 0 && f.Wanted() {

@@ -13,6 +13,7 @@ import (
 	"surepipe/study"
 )
 
+// symbols are the symbols of the weights in figures.
 var symbols = map[string]string{"lambda": "λ", "lambda2": "λ2", "gamma": "γ"}
 
 type sweep struct {

@@ -16,6 +16,7 @@ import (
 	"surepipe/study"
 )
 
+// Contents is the content of data files.
 type Contents struct {
 	problems.Data
 	Variance
@@ -30,7 +31,8 @@ type Contents struct {
 	Simulated bool
 	// Response is the name of y where it is one of several responses, else "".
 	Response string
-	Found    []string
+	// Found lists the file's arrays in the file's order.
+	Found []string
 
 	observed observations
 }
@@ -56,6 +58,7 @@ type arrays struct {
 	grouped bool
 }
 
+// LayoutOf is the layout of a named problem; known is false for other names.
 func LayoutOf(problem string) (l problems.Layout, known bool) {
 	n, known := problems.Lookup(problem)
 	return n.Layout, known

@@ -26,13 +26,15 @@ const (
 	scaledDecades = 4 // decades on each side of the scale
 )
 
+// Fits say how sigma2 is estimated from fits.
 type Fits struct {
 	Device array.Device
 	// Hyper are the weights, of which lambda is not used.
 	Hyper    problems.Hyper
 	Solver   string
 	Settings vjp.Options
-	Options  pipeline.SweepOptions
+	// Options are those of the sweep: its probes, and what is computed at once.
+	Options pipeline.SweepOptions
 	// Check, if not nil, rejects data of d observations before the fits.
 	Check func(d int) error
 }

@@ -21,6 +21,7 @@ import (
 	"surepipe/study"
 )
 
+// inputs collects the arrays of several files.
 type inputs struct {
 	*Source
 	layout problems.Layout
@@ -171,6 +172,7 @@ func (f *Source) noteIntercept(n *study.Notes, data problems.Data, spread func()
 		"and sigma2 are poor; --intercept fits one", mean)
 }
 
+// Name names the input for errors.
 func (f *Source) Name() string {
 	for _, path := range []string{f.Spec, f.Data, f.Y, f.X} {
 		if path != "" {

@@ -31,6 +31,7 @@ func (a arrays) observations() (observations, error) {
 	return o, nil
 }
 
+// signed are the arrays that may hold numbers below 0.
 var signed = []string{"offset", "time", "start", "strata"}
 
 // observe takes what is known of the observations into the data: the weights of the loss, the offset of the linear

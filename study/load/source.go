@@ -43,6 +43,7 @@ type Source struct {
 	table   *design.Data
 }
 
+// Variant is a variant of a problem.
 type Variant struct {
 	Intercept              bool
 	Loss                   problems.Loss
@@ -67,6 +68,7 @@ type Variance struct {
 	Fits     bool
 }
 
+// LossOf is the loss of the variant, or else of the specification.
 func (f *Source) LossOf() problems.Loss {
 	if f.Loss.Name == "" && f.Specification != nil {
 		return f.Specification.Loss

@@ -19,8 +19,10 @@ import (
 	"surepipe/study"
 )
 
+// IgnoredText is the text of [warning.IgnoredArrays]: the file and its arrays.
 const IgnoredText = "%s: arrays that nothing uses are ignored: %.200s"
 
+// Beside are columns of a table that are neither y nor columns of X.
 type Beside = design.Beside
 
 // Table says what the columns of a table are, and those of X.
@@ -190,6 +192,7 @@ func (f *Source) tableError(err error) error {
 	return study.Bad(err)
 }
 
+// NotesOn says what the user should know about the data.
 func (f *Source) NotesOn(data problems.Data, sigma2 float64) study.Notes {
 	var n study.Notes
 	spread := sync.OnceValues(func() (means, deviations []float64) { return problems.Spread(data) })

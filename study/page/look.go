@@ -28,6 +28,7 @@ const (
 	spare = 0.001
 )
 
+// Looker makes the looks of an estimator's fits to one y.
 type Looker struct {
 	p      *problems.Problem
 	data   problems.Data
@@ -36,6 +37,7 @@ type Looker struct {
 	pixels int // of a picture
 }
 
+// NewLooker makes the looks of so many fits.
 func NewLooker(j *study.Estimator, data problems.Data, fits int) *Looker {
 	return &Looker{p: j.Problem, data: data, names: study.CoefficientNames(data, j.Problem), box: j.BlackBox != nil,
 		pixels: max(leastPixels, min(mostPixels, allPixels/max(fits, 1)))}

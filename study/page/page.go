@@ -83,6 +83,7 @@ type (
 	}
 )
 
+// severities are the names of a warning's severity.
 var severities = map[warning.Severity]string{warning.Note: "note", warning.Caution: "caution", warning.Doubt: "doubt"}
 
 // Series are the numbers of many samples.
@@ -121,6 +122,7 @@ func (d *Document) Point(l study.SweepLine) {
 	d.Records = append(d.Records, l)
 }
 
+// Sweep adds a sweep.
 func (d *Document) Sweep(r *study.Swept) {
 	d.Records = append(d.Records, r.Header)
 	for _, l := range r.Lines {
@@ -131,6 +133,7 @@ func (d *Document) Sweep(r *study.Swept) {
 
 const mostSamples = 20000
 
+// MonteCarlo adds the samples of a run and its summary.
 func (d *Document) MonteCarlo(t *study.Tally) {
 	s := Series{map[string][]float64{}}
 	for name, all := range map[string][]float64{"sure": t.PerSample.SURE, "sure_stderr": t.PerSample.SUREStdErr,
@@ -168,6 +171,7 @@ func (d *Document) packLooks() error {
 	return nil
 }
 
+// Write writes the page to a file.
 func (d *Document) Write(path string) error {
 	return dataio.WriteFile(path, func(w io.Writer) error { return d.write(w) })
 }

@@ -128,6 +128,7 @@ func matches(path string) []string {
 	return all
 }
 
+// tail is a file up to which lines have been read.
 type tail struct {
 	path string
 	at   int64

@@ -17,6 +17,7 @@ import (
 	"surepipe/study"
 )
 
+// Model is a fit that predicts.
 type Model struct {
 	fit *fit.Fit
 	// at is the loss of an observation at a linear predictor: for the squared loss (z - y)^2; nil where there is none.
@@ -25,6 +26,7 @@ type Model struct {
 	parts func(dst, z, y []float64)
 }
 
+// New is a model of a fit.
 func New(f *study.Fit) (*Model, error) {
 	m := &Model{fit: f}
 	return m, m.knowLoss()
@@ -91,8 +93,9 @@ type Prediction struct {
 	Warnings         []pipeline.Warning `json:"warnings,omitempty"`
 	Fit              fit.Info           `json:"fit"`
 	Version          string             `json:"version"`
-	Names            []string           `json:"names,omitempty"`
-	Predictions      []float64          `json:"predictions,omitempty"`
+	// Names are those of the rows.
+	Names       []string  `json:"names,omitempty"`
+	Predictions []float64 `json:"predictions,omitempty"`
 	// Of a response of several Classes: for each row the probability of each, in their order, and the likeliest one.
 	Classes       []string    `json:"classes,omitempty"`
 	Probabilities [][]float64 `json:"probabilities,omitempty"`
@@ -132,6 +135,7 @@ func (p *Prediction) Entries() iter.Seq[Entry] {
 	}
 }
 
+// Labels are the names of the rows and columns of the matrix, nil where they have none.
 func (p *Prediction) Labels() (rows, columns []string) {
 	if p.each == nil {
 		return nil, nil

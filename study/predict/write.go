@@ -72,12 +72,14 @@ func (p *Prediction) WriteJSON(ctx context.Context, w io.Writer) error {
 
 type numbers Prediction
 
+// MarshalJSON is [Prediction.WriteJSON] to memory.
 func (p *Prediction) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	err := p.WriteJSON(context.Background(), &b)
 	return b.Bytes(), err
 }
 
+// UnmarshalJSON reads what WriteJSON has written.
 func (p *Prediction) UnmarshalJSON(text []byte) error {
 	var entries struct {
 		Entries [][3]json.RawMessage `json:"entries"`
@@ -128,6 +130,7 @@ func (p *Prediction) UnmarshalJSON(text []byte) error {
 // format writes a number with the fewest digits from which it can be read back.
 func format(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
+// stopEvery is the number of entries between two looks at the context.
 const stopEvery = 1 << 16
 
 func entriesCSV(ctx context.Context, to io.Writer, f *fit.Fit, each func(func(fit.Entry) bool)) error {

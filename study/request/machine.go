@@ -13,12 +13,14 @@ import (
 	"surepipe/study"
 )
 
+// Machine says what is computed at once, and where.
 type Machine struct {
 	Parallel   int // samples in flight
 	ProbeBatch int // probes in one reverse sweep, 0 to choose
 	// Memory is the memory for tapes, such as 4GiB, and Device names a device or several cards.
 	Memory, Device string
-	Bound          int64
+	// Bound bounds the bytes that the host holds in batches, 0 for no bound.
+	Bound int64
 	// On is a device in the place of that name.
 	On array.Device
 }
@@ -84,6 +86,7 @@ func (r *Request) Devices(ctx context.Context) (opened []array.Device, err error
 	return opened, nil
 }
 
+// Close closes devices.
 func Close(devices []array.Device) {
 	for _, dev := range devices {
 		dev.Close()

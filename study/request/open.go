@@ -66,6 +66,7 @@ func (r *Request) prepare(ctx context.Context, dev array.Device, data *problems.
 	return sigma2, hyper, err
 }
 
+// Pipeline are the options of the risk.
 func (r *Request) Pipeline(data problems.Data, sigma2 float64) pipeline.Options {
 	o := pipeline.Options{
 		Sigma2: sigma2, Parallel: r.Machine.Parallel, Batch: r.Machine.ProbeBatch, Logger: r.Watch.Logger,

@@ -21,6 +21,7 @@ import (
 	"surepipe/study"
 )
 
+// ProgramName is the name of a problem that is a program.
 const ProgramName = "exec"
 
 // Program is an estimator that is a program of any origin: see [pipeline.Command].
@@ -33,7 +34,8 @@ type Program struct {
 	// other methods add, 0 for the defaults.
 	Divergence string
 	Eps, Alpha float64
-	Timeout    time.Duration
+	// Timeout is the time that one run may take, 0 for no limit.
+	Timeout time.Duration
 
 	args []string // of Line
 }
@@ -42,6 +44,7 @@ func defaultProgram() Program {
 	return Program{Divergence: string(pipeline.MonteCarlo)}
 }
 
+// Divergences are the names of the methods.
 func Divergences() []string {
 	return lists.Map(pipeline.BlackBoxMethods(), func(m pipeline.BlackBoxMethod) string { return string(m) })
 }
@@ -56,6 +59,7 @@ func Sampled() (names []string) {
 	return names
 }
 
+// Given reports whether the estimator is a program.
 func (e *Program) Given() bool { return e.Line != "" || e.Func != nil }
 
 // notForPrograms are options about how a convex program is posed, solved and differentiated.

@@ -37,8 +37,10 @@ type Request struct {
 	Sigma2 float64
 	// Correlation is "ar1" for noise that is correlated along y, whose correlation Open estimates; "" for white noise.
 	Correlation string
-	Free        bool
-	Verify      bool
+	// Free says that weights may be left open, for a sweep.
+	Free bool
+	// Verify asks for checks of every result by other means.
+	Verify bool
 	// EffectNames, Order and LossParameters, by the name of the loss, complete the variant of the problem.
 	EffectNames    []string
 	Order          int
@@ -83,6 +85,7 @@ type Watch struct {
 	Named func(study.Option) string
 }
 
+// Text is the text of an error, or of a note.
 func (w *Watch) Text(err error) string {
 	if w.Named == nil {
 		return err.Error()
@@ -90,6 +93,7 @@ func (w *Watch) Text(err error) string {
 	return study.Text(err, w.Named)
 }
 
+// New is a request with the defaults, of which nothing is given.
 func New() *Request {
 	r := &Request{
 		Trace: defaultTrace(), Solver: defaultSolver(), Machine: Machine{Parallel: 1, Memory: "4GiB", Device: "auto"},

@@ -34,6 +34,7 @@ type Sweep struct {
 	open bool
 }
 
+// NewSweep is a sweep with the defaults.
 func NewSweep() Sweep { return Sweep{Rule: pipeline.MinimumRule, Refine: pipeline.DefaultRefine} }
 
 // CheckSweep is [Request.Check] for a sweep. It takes the grids from the weights, which then hold single values.

@@ -13,13 +13,15 @@ import (
 	"surepipe/study"
 )
 
+// Trace says how the divergence is estimated.
 type Trace struct {
 	Estimator string
 	Queries   Queries
 	// Error is the share of SURE's own error that the trace may add, with automatic queries.
 	Error float64
 	Seed  uint64
-	ALO   bool
+	// ALO makes sure of leave-one-out.
+	ALO bool
 }
 
 func defaultTrace() Trace {
@@ -52,6 +54,7 @@ func (t *Trace) check(given func(string) bool) error {
 	return nil
 }
 
+// Options sets the estimator and its probes.
 func (t *Trace) Options(o *pipeline.Options) {
 	o.Estimator, o.Queries, o.Seed, o.ALO = t.Estimator, t.Queries.N, t.Seed, t.ALO
 	if t.Queries.Auto {

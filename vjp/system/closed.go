@@ -9,6 +9,7 @@ import (
 	"surepipe/space"
 )
 
+// zero is D mu_hat = 0.
 type zero struct{ direct }
 
 // Zero is the system of a space {0}: the estimate A b does not depend on y. known is what is known besides, of
@@ -32,6 +33,7 @@ func (s *zero) Inverse() func(dst, g array.Batch) {
 
 func (s *zero) ProbeBytes() int64 { return 16 * int64(s.d) }
 
+// projection is D mu_hat = M M*/c.
 type projection struct {
 	direct
 	m     linops.Operator
@@ -71,6 +73,7 @@ func (s *projection) ProbeBytes() int64 {
 	return 8 * int64(n+2*s.d)
 }
 
+// bent is D mu_hat = eta M J M*.
 type bent struct {
 	direct
 	m   linops.Operator

@@ -24,6 +24,7 @@ const (
 	regrown     = 1e3
 )
 
+// Tolerance is the residual of images after a solve to tol.
 func Tolerance(tol float64) float64 { return max(min(implicitTol, tol), tightest) }
 
 // run is a run of conjugate gradients for a batch of probes (see [Iterated]). A probe that has

@@ -27,6 +27,7 @@ func tracesOf(inverse *mat.Dense, q []float64) (trace, frobenius2 float64) {
 	return numerics.Complement(p, n)
 }
 
+// Diagonal is diag(q), row-major; nil where that is 0.
 func Diagonal(q []float64) []float64 {
 	n, zero := len(q), true
 	full := make([]float64, n*n)

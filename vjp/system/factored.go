@@ -37,6 +37,7 @@ type Equations struct {
 	Certain    bool
 }
 
+// Fit says how equations were factored.
 type Fit struct {
 	// By is the method, as the end of a sentence.
 	By string
@@ -176,6 +177,7 @@ func Conditioned(trace, frobenius2, condition float64, d, n int) Closed {
 	return known
 }
 
+// inverted is K^{-1}.
 type inverted struct {
 	onSpace
 	inverse array.Batch // n x n; the zero Batch where it is known by products alone

@@ -149,6 +149,7 @@ func (s *Iterated) solve(ctx context.Context, dev array.Device, from rightSide, 
 	return c, err
 }
 
+// ProbeBytes counts the vectors of conjugate gradients, and two of length d.
 func (s *Iterated) ProbeBytes() int64 { return 8*int64(s.vectors()*s.n+2*s.d) + s.work }
 
 // vectors is the number of those of conjugate gradients for a probe: two more where M*M is a product
@@ -278,6 +279,7 @@ func (p inProduct) apply(jr, kr, r array.Batch) {
 	dev.Lin(kr, 1, r, -1, jr)
 }
 
+// reduced is the preconditioner of a reduced system as J. All of the system is in its square.
 type reduced struct{ r solve.Reduced }
 
 func (reduced) flat() bool                   { return true }

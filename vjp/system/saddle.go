@@ -97,6 +97,7 @@ func (s *saddle) parts(x array.Batch) (u, v array.Batch) {
 	return x.Cols(0, p), x.Cols(p, x.N())
 }
 
+// saddleWork is memory of k vectors.
 type saddleWork struct{ az, u, v, kb, t, j array.Batch }
 
 func (s *saddle) work(dev array.Device, k int) *saddleWork {

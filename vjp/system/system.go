@@ -35,6 +35,7 @@ type System interface {
 	// Bytes is the device memory that the system holds, and ProbeBytes what Apply takes for a probe.
 	Bytes() int64
 	ProbeBytes() int64
+	// Release frees that memory. The system is dead afterwards.
 	Release()
 }
 
@@ -45,6 +46,7 @@ type Goal struct {
 	Residual, Form float64
 }
 
+// Closed is what is known about a derivative without probes.
 type Closed struct {
 	// Known reports whether Trace, Frobenius2, Low, High and Margin are known. They are 0
 	// otherwise.
@@ -106,6 +108,7 @@ type Resource interface {
 // Held are resources that are released together, the last first.
 type Held []Resource
 
+// Hold adds resources.
 func (h *Held) Hold(r ...Resource) { *h = append(*h, r...) }
 
 func (h Held) Bytes() (sum int64) {
@@ -121,6 +124,7 @@ func (h Held) Release() {
 	}
 }
 
+// Batch is a batch as a resource.
 type Batch struct{ array.Batch }
 
 func (b Batch) Release() { b.Free() }
@@ -143,6 +147,7 @@ type direct struct{ Base }
 
 func (*direct) Steps() (most, failed int) { return 0, 0 }
 
+// counter counts the steps and the failures of probes.
 type counter struct{ most, short atomic.Int64 }
 
 func (c *counter) Steps() (most, failed int) { return int(c.most.Load()), int(c.short.Load()) }

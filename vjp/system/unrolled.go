@@ -40,6 +40,7 @@ type Unrolled struct {
 	sweeping sync.Mutex
 }
 
+// snapshot is the state before iteration k.
 type snapshot struct {
 	k     int
 	state []array.Batch
@@ -84,6 +85,8 @@ func (t *Unrolled) Bytes() int64 {
 	return bytes
 }
 
+// ProbeBytes counts the adjoint state, its seed and scratch, and two vectors of
+// length d.
 func (t *Unrolled) ProbeBytes() int64 {
 	d, p := t.m.Problem().A.Dims()
 	return t.stateBytes() + 8*(2*int64(p)+2*int64(d))

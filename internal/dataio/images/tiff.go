@@ -112,6 +112,7 @@ func (t *tiffFile) kind() string {
 	return fmt.Sprintf("%d x %d pixels of %d x %d bits", t.rows, t.cols, t.channels, t.bits)
 }
 
+// tiffFile is the directory of a TIFF file.
 type tiffFile struct {
 	data  []byte
 	order binary.ByteOrder

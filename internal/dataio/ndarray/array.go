@@ -108,6 +108,7 @@ func (a Array) Integers() ([]int64, error) {
 	return ints, nil
 }
 
+// OfIntegers is a vector of integers.
 func OfIntegers(name string, values []int) Array {
 	a := Array{Name: name, Shape: []int{len(values)}, Ints: make([]int64, len(values))}
 	for i, v := range values {
@@ -116,10 +117,12 @@ func OfIntegers(name string, values []int) Array {
 	return a
 }
 
+// Pick are the values at some places, in their order, as a vector.
 func (a Array) Pick(places []int) Array {
 	return Array{Name: a.Name, Shape: []int{len(places)}, Data: lists.Pick(a.Data, places)}
 }
 
+// ShapeString is a shape in Python's notation.
 func ShapeString(shape []int) string {
 	if len(shape) == 1 {
 		return fmt.Sprintf("(%d,)", shape[0])

@@ -33,6 +33,7 @@ func (t Number) Native() bool {
 		t.Order.Uint16([]byte{1, 0}) == binary.NativeEndian.Uint16([]byte{1, 0})
 }
 
+// Bytes are those of values in memory.
 func Bytes(values []float64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 8*len(values))
 }

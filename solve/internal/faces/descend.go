@@ -7,6 +7,7 @@ import (
 	"slices"
 )
 
+// outcome is that of a Newton step.
 type outcome int
 
 const (
@@ -210,6 +211,7 @@ func (p *Program) timesNewton(d []float64) {
 	p.timesExact(d, known)
 }
 
+// crossing is a sign change along a step.
 type crossing struct {
 	t     float64
 	place int

@@ -30,6 +30,7 @@ func (p *Program) Move(b, grad []float64) bool {
 	return true
 }
 
+// Violation is the largest violation of an optimality condition, in units of the columns' lengths.
 func (p *Program) Violation() float64 {
 	most := p.Stationarity()
 	for j := range p.B {

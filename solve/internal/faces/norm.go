@@ -64,6 +64,7 @@ func (p *Program) Condition() float64 {
 	return most * p.f.inverseNorm(len(p.active))
 }
 
+// mostTries bounds the columns of the inverse that are tried.
 const mostTries = 5
 
 // inverseNorm estimates the largest sum of a column of the absolute values of K^{-1}, for the n

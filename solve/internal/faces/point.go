@@ -50,14 +50,17 @@ type Point struct {
 	wide   []float64
 }
 
+// Here is the point itself.
 func (p *Point) Here() *Point { return p }
 
 func (p *Point) Len() int { return len(p.B) }
 
+// Active lists S. The caller must not modify it.
 func (p *Point) Active() []int { return p.active }
 
 func (p *Point) IsActive(j int) bool { return p.in[j] }
 
+// Gram is row i of G.
 func (p *Point) Gram(i int) []float64 { return p.g[i*p.stride : i*p.stride+len(p.B)] }
 
 // Set is G_ij = G_ji = v.

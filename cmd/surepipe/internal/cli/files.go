@@ -33,6 +33,7 @@ func markFile(cmd *cobra.Command, r Role, name string, extensions ...string) {
 	}
 }
 
+// RoleOf is the role of a flag, "" where it names no file.
 func RoleOf(flag *pflag.Flag) Role {
 	for _, r := range []Role{Reads, Writes, Fills} {
 		if _, marked := flag.Annotations[string(r)]; marked {
@@ -49,6 +50,7 @@ type NamedFile struct {
 	stream     any
 }
 
+// Named is a file by its path.
 func Named(what, path string) NamedFile { return NamedFile{what: what, path: path} }
 
 // givenFiles are the files of the flags of a role that were given. what is a format for the flag's name.
@@ -62,6 +64,7 @@ func givenFiles(cmd *cobra.Command, r Role, what string) (files []NamedFile) {
 	return files
 }
 
+// Outputs are the files that a command writes.
 func Outputs(cmd *cobra.Command) []NamedFile { return givenFiles(cmd, Writes, "FLAG") }
 
 // standardStream is the value of a flag that stands for standard input.

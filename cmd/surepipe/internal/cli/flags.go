@@ -19,12 +19,14 @@ type Flag struct {
 	Brief string
 	// Short is a letter for the same, and Default, if not "", what help prints in place of the default.
 	Short, Default string
-	Values         []string
+	// Values are completed by shells.
+	Values []string
 	// Role is that of a file or a folder, with the extensions that shells complete.
 	Role       Role
 	Extensions []string
 }
 
+// brief marks flags with a usage in a line.
 const brief = "surepipe_brief"
 
 // Bind adds flags to a command, in the order in which help lists them.

@@ -49,6 +49,7 @@ func CheckCommand(root *cobra.Command, args []string) error {
 	return study.Bad(err)
 }
 
+// NoArgs rejects arguments that are not flags.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -202,6 +203,7 @@ func expectation(f *pflag.Flag) string {
 // shared marks the flags that sweep and montecarlo have from run.
 const shared = "surepipe_shared"
 
+// ShareFlags marks all flags registered so far as run's.
 func ShareFlags(flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) { cobra.CheckErr(flags.SetAnnotation(f.Name, shared, []string{"run"})) })
 }

@@ -28,6 +28,7 @@ const (
 // no result depends. With names to write to it makes the result again, in the same folder.
 func CommandLine(cmd *cobra.Command) string { return cmd.Annotations[commandLineKey] }
 
+// KeepCommandLine sets it when the command begins.
 func KeepCommandLine(cmd *cobra.Command) {
 	words := []string{cmd.CommandPath()}
 	cmd.Flags().Visit(func(f *pflag.Flag) {

@@ -13,6 +13,7 @@ import (
 // Text is the text of an error, in which the options of package study are flags.
 func Text(err error) string { return study.Text(err, Flagged) }
 
+// Flagged is the flag of an option.
 func Flagged(o study.Option) string { return "--" + string(o) }
 
 // BadUsage reports whether an error is one that only the user can correct.
@@ -22,6 +23,7 @@ func BadUsage(err error) bool {
 	return errors.As(err, &bad) || errors.As(err, &infeasible)
 }
 
+// KeptError keeps the first error of writing.
 type KeptError struct {
 	io.Writer
 	Err error

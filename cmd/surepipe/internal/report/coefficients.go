@@ -11,6 +11,7 @@ import (
 	"surepipe/study"
 )
 
+// debiasedTexts explain the debiased estimates.
 var debiasedTexts = map[string]string{study.ByOrthogonalScores: `debiased: b_j + <z_j, y - mu_hat> / ||z_j||^2 with z_j what the other columns leave of column j
 (Zhang and Zhang 2014), here least squares with all columns, and its standard error for the
 variance SIGMA2; for a coefficient chosen before y was seen, not for having been selected
@@ -28,6 +29,7 @@ const blankText = `no debiased estimate: the other columns and the intercept det
 levels of a category do
 `
 
+// Coefficients prints the coefficients that are not 0 as a table.
 func Coefficients(c *study.CoefficientsResult, out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	width := len("coefficient")

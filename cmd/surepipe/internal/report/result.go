@@ -50,6 +50,7 @@ func Choices(r *study.Result, out io.Writer) error {
 	return w.Flush()
 }
 
+// marginText explains the margin of the tangent space.
 const marginText = "distance to the nearest other support, rank or clustering, over the error of the solution"
 
 func weights(r *study.Result, w io.Writer) {
