@@ -22,33 +22,52 @@ func (w *workspace) diagonal() []float64 {
 	if !w.stored() {
 		return nil
 	}
-	n, at := len(w.p.Active()), make(map[int]int)
+	columns, units, width := w.p.Layout()
+	at := make(map[int]int)
 	for s, i := range w.p.Active() {
 		at[w.set[i]] = s
 	}
+	moves := make([][]move, len(*w.parts))
+	for k, c := range *w.parts {
+		for col, j := range c.Set {
+			if s, ok := at[j]; ok {
+				moves[k] = append(moves[k], move{col, columns[s], units[s]})
+			}
+		}
+	}
 	d, _ := (*w.parts)[0].A.Dims()
 	out := make([]float64, d)
-	parallel.Ranges(d, diagonalRows, func(from, to int) {
-		k := to - from
-		x := make([]float64, k*n)
-		var values []float64
-		for _, c := range *w.parts {
+	fresh := func() *formed { return new(formed) }
+	_ = parallel.Each(parallel.Parts(d, diagonalRows), fresh, func(i int, f *formed) error {
+		from := i * diagonalRows
+		dst := out[from:min(from+diagonalRows, d)]
+		f.x = slices.Grow(f.x[:0], len(dst)*width)[:len(dst)*width]
+		clear(f.x)
+		for k, c := range *w.parts {
 			m := len(c.Set)
-			values = slices.Grow(values[:0], k*m)[:k*m]
-			rows := linops.StructureOf(c.A).Stored.Rows(from, to)
-			rows.Device().Download(values, rows)
-			for col, j := range c.Set {
-				if s, ok := at[j]; ok {
-					for i := range k {
-						x[i*n+s] = values[i*m+col]
-					}
+			f.values = slices.Grow(f.values[:0], len(dst)*m)[:len(dst)*m]
+			rows := linops.StructureOf(c.A).Stored.Rows(from, from+len(dst))
+			rows.Device().Download(f.values, rows)
+			for r := range dst {
+				row, x := f.values[r*m:(r+1)*m], f.x[r*width:(r+1)*width]
+				for _, v := range moves[k] {
+					x[v.to] = row[v.from] * v.unit
 				}
 			}
 		}
-		copy(out[from:to], w.p.FormEach(x, k))
+		w.p.FormEach(dst, f.x)
+		return nil
 	})
 	return out
 }
+
+// move is where a column of a part goes in a row of the factor, in its units, and formed is memory for such rows.
+type move struct {
+	from, to int
+	unit     float64
+}
+
+type formed struct{ x, values []float64 }
 
 // stored reports whether the columns are held as matrices.
 func (w *workspace) stored() bool {

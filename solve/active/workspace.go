@@ -52,11 +52,12 @@ type program interface {
 	Stationarity() float64
 	Decrement() (off float64, same bool)
 	Norm(products int) float64
-	// Condition, Traces, SolveEach and FormEach use the factor of the active part.
+	// Condition, Traces, SolveEach and FormEach, whose rows are those of Layout, use the factor of the active part.
 	Condition() float64
 	Traces() (trace, frobenius2 float64, projection bool)
 	SolveEach(x []float64, k int)
-	FormEach(x []float64, k int) []float64
+	Layout() (columns []int, units []float64, width int)
+	FormEach(dst, x []float64)
 }
 
 func newWorkspace(family *engine.Family, s *splitting, d, dim int) *workspace {

@@ -21,14 +21,17 @@ func (p *Program) SolveEach(x []float64, k int) {
 	}
 }
 
-// FormEach returns the values x_i (G_SS + Q_SS)^{-1} x_i* of k rows of x, each of one number for each of S in the order
-// of Active. It may overwrite them.
-func (p *Program) FormEach(x []float64, k int) []float64 {
-	if k == 0 || len(p.active) == 0 {
-		return make([]float64, k)
+// Layout is where a number for each of S, in the order of Active, stands in a row of FormEach, and what it is
+// multiplied by there. width is the length of a row, which is 0 elsewhere.
+func (p *Program) Layout() (columns []int, units []float64, width int) {
+	for _, j := range p.active {
+		columns, units = append(columns, p.place[j]), append(units, p.scale[j])
 	}
-	return p.f.formEach(p.spread(x, k))
+	return columns, units, len(p.columns)
 }
+
+// FormEach sets dst_i to x_i (G_SS + Q_SS)^{-1} x_i* for the rows of x, which are those of Layout. It overwrites them.
+func (p *Program) FormEach(dst, x []float64) { p.f.formEach(dst, x) }
 
 // spread are the rows of x on the columns of the factor, in their units, with 0 at columns that are held.
 func (p *Program) spread(x []float64, k int) blas64.General {
@@ -42,22 +45,25 @@ func (p *Program) spread(x []float64, k int) blas64.General {
 	return wide
 }
 
-// formEach returns x_i K^{-1} x_i* for the rows of x, which are 0 at the columns held, and overwrites x.
-func (f *factor) formEach(x blas64.General) []float64 {
-	out := make([]float64, x.Rows)
-	blas64.Trsm(blas.Right, blas.NoTrans, 1, f.triangle(), x)
-	for i := range out {
-		row := x.Data[i*x.Stride : i*x.Stride+x.Cols]
-		out[i] = dot(row, row)
+// formEach sets dst_i to x_i K^{-1} x_i* for the rows of x, which are 0 at the columns held, and overwrites x.
+func (f *factor) formEach(dst, x []float64) {
+	if f.n == 0 {
+		clear(dst)
+		return
+	}
+	rows := blas64.General{Rows: len(dst), Cols: f.n, Stride: f.n, Data: x}
+	blas64.Trsm(blas.Right, blas.NoTrans, 1, f.triangle(), rows)
+	for i := range dst {
+		row := x[i*f.n : (i+1)*f.n]
+		dst[i] = dot(row, row)
 	}
 	if h := len(f.held); h > 0 {
-		mu := f.multipliers(x)
-		for i := range out {
+		mu := f.multipliers(rows)
+		for i := range dst {
 			row := mu.Data[i*h : (i+1)*h]
-			out[i] -= dot(row, row)
+			dst[i] -= dot(row, row)
 		}
 	}
-	return out
 }
 
 // multipliers is x Y* R_Y^{-1} for the rows of x, where R_Y* R_Y = Y Y*.

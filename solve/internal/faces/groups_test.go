@@ -163,7 +163,12 @@ func TestGroupsFactor(t *testing.T) {
 		want := mat.NewDense(2, n, nil)
 		want.Mul(mat.NewDense(2, n, x), &inverse)
 		form := mat.Dot(mat.NewVecDense(n, x[:n]), want.RowView(0))
-		if got := p.FormEach(append([]float64(nil), x...), 2); !(math.Abs(got[0]-form) <= 1e-9*form) {
+		got, rows := make([]float64, 2), make([]float64, 2*n)
+		columns, units, width := p.Layout()
+		for i, v := range x {
+			rows[i/n*width+columns[i%n]] = v * units[i%n]
+		}
+		if p.FormEach(got, rows); !(math.Abs(got[0]-form) <= 1e-9*form) {
 			t.Errorf("form %v, want %v", got[0], form)
 		}
 		p.SolveEach(x, 2)

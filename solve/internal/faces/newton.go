@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 
+	"surepipe/internal/lists"
 	"surepipe/internal/numerics"
 	"surepipe/internal/numerics/steps"
 )
@@ -351,16 +352,17 @@ func (p *Groups) SolveEach(x []float64, k int) {
 	}
 }
 
-// FormEach overwrites k rows of x, and returns the values x_i (G + Q)^{-1} x_i*.
-func (p *Groups) FormEach(x []float64, k int) []float64 {
+// Layout is where a number for each of S stands in a row of FormEach, and what it is multiplied by there.
+func (p *Groups) Layout() (columns []int, units []float64, width int) {
 	n := len(p.active)
-	if k == 0 || n == 0 {
-		return make([]float64, k)
+	if n > 0 {
+		p.refresh(fresh)
 	}
-	p.refresh(fresh)
-	p.inUnits(x, k)
-	return p.f.formEach(blas64.General{Rows: k, Cols: n, Stride: n, Data: x})
+	return lists.Upto(n), p.unit[:n], n
 }
+
+// FormEach sets dst_i to x_i (G + Q)^{-1} x_i* for the rows of x, which are those of Layout. It overwrites them.
+func (p *Groups) FormEach(dst, x []float64) { p.f.formEach(dst, x) }
 
 // inUnits multiplies k rows of x by the factor's units.
 func (p *Groups) inUnits(x []float64, k int) {
