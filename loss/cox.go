@@ -191,7 +191,6 @@ func (l *Cox) take() *coxSums {
 	return s
 }
 
-// from takes z and y from their device.
 func (l *Cox) from(z, y array.Batch) *coxSums {
 	check("the Cox loss", z, y)
 	if z.N() != len(l.order) {
@@ -213,7 +212,6 @@ func (l *Cox) weightOf(i, out int) float64 {
 	return l.o.Weights[i]
 }
 
-// sums computes all but what has x, without observation out.
 func (l *Cox) sums(s *coxSums, out int) {
 	if out < 0 && s.kept && slices.Equal(s.z, s.ofZ) && slices.Equal(s.y, s.ofY) {
 		copy(s.z, s.shifted)
@@ -246,7 +244,6 @@ func (l *Cox) sums(s *coxSums, out int) {
 	l.risks(s, out)
 }
 
-// risks computes the sums of theta.
 func (l *Cox) risks(s *coxSums, out int) {
 	s.kept = out < 0
 	l.overRisk(s.risk, s.theta, s.sum)
@@ -282,7 +279,6 @@ func (l *Cox) terms(s *coxSums, g int, f func(share, less, sum float64)) {
 	}
 }
 
-// overRisk sets dst to the sums of v over the risk sets of the groups.
 func (l *Cox) overRisk(dst, v []float64, t tournament) {
 	leaving := l.leaving
 	for s, from := range l.strata[:len(l.strata)-1] {
@@ -327,7 +323,6 @@ func (l *Cox) during(v []float64, i int) float64 {
 	return sum
 }
 
-// expected is the expected number of events of observation i.
 func (l *Cox) expected(s *coxSums, i int) float64 {
 	if s.theta[i] == 0 {
 		return 0
@@ -339,7 +334,6 @@ func (l *Cox) expected(s *coxSums, i int) float64 {
 	return a * s.theta[i]
 }
 
-// value is the loss at the sums.
 func (l *Cox) value(s *coxSums, out int) float64 {
 	sum := 0.0
 	for g := range l.first[:len(l.first)-1] {
@@ -367,7 +361,6 @@ func (l *Cox) Value(z, y array.Batch) float64 {
 	return l.value(s, -1)
 }
 
-// Gradient sets dst to the expected numbers of events, less the observed ones.
 func (l *Cox) Gradient(dst, z, y array.Batch) {
 	l.set(dst, z, y, func(s *coxSums, i int) float64 { return l.expected(s, i) - l.weightOf(i, -1)*s.y[i] })
 }
@@ -400,7 +393,6 @@ func (l *Cox) Product(dst, v, z, y array.Batch) {
 	dst.Device().Upload(dst, s.x)
 }
 
-// product replaces x by its product.
 func (l *Cox) product(s *coxSums) {
 	for i, v := range s.x {
 		s.z[i] = s.theta[i] * v
@@ -433,10 +425,8 @@ func (l *Cox) product(s *coxSums) {
 
 func (l *Cox) Weights() (array.Batch, bool) { return array.Batch{}, false }
 
-// Lipschitz is not bounded by a number that serves: steps are found by backtracking.
 func (l *Cox) Lipschitz() float64 { return math.Inf(1) }
 
-// Structure has what is known: no conjugate, and no loss of a single observation.
 func (l *Cox) Structure() Structure { return l.known }
 
 func (l *Cox) check(y []float64) error {
@@ -473,7 +463,6 @@ func (l *Cox) least(y array.Batch) float64 {
 	return sum
 }
 
-// events is the number of events, which takes the place of d in Schwarz's criterion (Volinsky and Raftery 2000).
 func events(y []float64) (n int) {
 	for _, v := range y {
 		if v > 0 {

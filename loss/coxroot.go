@@ -46,7 +46,6 @@ type coxRoot struct {
 	theta, upto, row []float64
 }
 
-// chain is the root for nested risk sets.
 func (l *Cox) chain(s *coxSums) *coxRoot {
 	n := len(l.order)
 	r := &coxRoot{order: make([]int, 0, n), theta: make([]float64, n), upto: make([]float64, n),
@@ -211,7 +210,6 @@ type denseRoot struct {
 	pivots []int
 }
 
-// factor is the root for risk sets that are not nested.
 func (l *Cox) factor(s *coxSums) (Root, error) {
 	n := len(l.order)
 	if n > mostRooted {
@@ -238,7 +236,6 @@ func (l *Cox) factor(s *coxSums) (Root, error) {
 	return r, nil
 }
 
-// permuted is v in the order of the pivots.
 func (r *denseRoot) permuted(v []float64) []float64 {
 	out := make([]float64, len(v))
 	for at, i := range r.pivots {
@@ -247,7 +244,6 @@ func (r *denseRoot) permuted(v []float64) []float64 {
 	return out
 }
 
-// restored sets dst to x, which is in the order of the pivots.
 func (r *denseRoot) restored(dst, x []float64) {
 	for at, i := range r.pivots {
 		dst[i] = x[at]
@@ -308,7 +304,6 @@ func (l *Cox) SlopeWithout(i int, dst, z, y []float64) {
 	}
 }
 
-// at are the sums at z without observation i.
 func (l *Cox) at(i int, z, y []float64) *coxSums {
 	s := l.take()
 	copy(s.z, z)
@@ -337,7 +332,6 @@ func (r *denseRoot) Columns(x []float64, n int) { eachColumn(x, n, r.Forward) }
 // together is the number of columns of a matrix that are taken out at a time.
 const together = 16
 
-// eachColumn replaces the columns of a matrix of n columns, row by row in x, by what of makes of them.
 func eachColumn(x []float64, n int, of func(dst, v []float64)) {
 	d := len(x) / n
 	parallel.Ranges(n, together, func(lo, hi int) {

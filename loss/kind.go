@@ -39,7 +39,6 @@ type Observed struct {
 	Classes int
 }
 
-// pick are those at some places.
 func (o Observed) pick(rows []int) Observed {
 	for _, v := range []*[]float64{&o.Weights, &o.Offset, &o.Time, &o.Start, &o.Strata} {
 		*v = lists.Pick(*v, rows)
@@ -67,7 +66,6 @@ type Parameter struct {
 	Help, Unit string
 }
 
-// kinds is the table of losses. The squared loss is the first.
 var kinds = []Kind{
 	{Name: "squared"},
 	{
@@ -125,7 +123,6 @@ func Register(k Kind) {
 // Kinds lists the losses, the squared one first.
 func Kinds() []Kind { return slices.Clone(kinds) }
 
-// Names lists the names of the losses.
 func Names() []string {
 	return lists.Map(kinds, func(k Kind) string { return k.Name })
 }
@@ -140,7 +137,6 @@ func KindOf(name string) (Kind, bool) {
 	return Kind{}, false
 }
 
-// Squared reports that it is the squared loss, of one or several columns.
 func (k Kind) Squared() bool { return k.New == nil }
 
 // Check reports a parameter that is missing, not positive, or not the loss's; 0 stands for none.

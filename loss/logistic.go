@@ -6,7 +6,6 @@ import (
 	"surepipe/internal/numerics/elementary"
 )
 
-// logistic is f(z; y) = log(1 + e^z) - y z.
 type logistic struct{}
 
 // Logistic returns the negative log-likelihood of a logistic regression,
@@ -33,10 +32,8 @@ func (logistic) Check(y float64) string {
 	return "the logistic loss expects 0 or 1, or a proportion between them"
 }
 
-// softplus is log(1 + e^z).
 func softplus(z float64) float64 { return math.Max(z, 0) + math.Log1p(math.Exp(-math.Abs(z))) }
 
-// sigmoid is 1/(1 + e^-z).
 func sigmoid(z float64) float64 {
 	if z >= 0 {
 		return 1 / (1 + math.Exp(-z))
@@ -70,7 +67,6 @@ func (logistic) Curvature(z, _ float64) float64 {
 	return e / ((1 + e) * (1 + e))
 }
 
-// each takes one exponential of an observation.
 func (f logistic) each(value, slope, curve, z, y []float64) {
 	e := scratchOf(curve, slope, value)
 	for i, v := range z {
@@ -107,7 +103,6 @@ func (f logistic) each(value, slope, curve, z, y []float64) {
 	}
 }
 
-// far is beyond what sums of two numbers may be.
 const far = 1e300
 
 func (logistic) Mean(z float64) float64 { return sigmoid(z) }
@@ -125,7 +120,6 @@ func (logistic) Constant(w, y float64) float64 {
 	return one + other - all
 }
 
-// Least is the entropy of y.
 func (logistic) Least(y float64) float64 {
 	h := 0.0
 	for _, q := range [2]float64{y, 1 - y} {

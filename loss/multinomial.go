@@ -13,7 +13,6 @@ import (
 // mostClasses is the number of classes that a response of labels may have.
 const mostClasses = 100
 
-// observationsAtOnce is the number of observations that a processor takes at a time.
 const observationsAtOnce = 64
 
 // Multinomial is the negative log-likelihood of a multinomial logistic regression,
@@ -56,7 +55,6 @@ func NewMultinomial(o Observed) (*Multinomial, error) {
 	return l, nil
 }
 
-// pick is what is known of the observations whose entries are at the places.
 func (l *Multinomial) pick(entries []int) Observed {
 	var rows []int
 	for at := 0; at < len(entries); at += l.classes {
@@ -67,7 +65,6 @@ func (l *Multinomial) pick(entries []int) Observed {
 
 func (l *Multinomial) Structure() Structure { return l.known }
 
-// each calls f for every observation with its weight and the places of its entries, of n.
 func (l *Multinomial) each(n int, f func(w float64, from, to int)) {
 	if n%l.classes != 0 || l.w != nil && len(l.w) != n/l.classes {
 		panic(fmt.Sprintf("loss: %d entries of z for %d classes and %d weights", n, l.classes, len(l.w)))
@@ -81,7 +78,6 @@ func (l *Multinomial) each(n int, f func(w float64, from, to int)) {
 	}
 }
 
-// softmax sets p to the probabilities of the classes at z. p may be z.
 func softmax(p, z []float64) {
 	most, sum := floats.Max(z), 0.0
 	for k, v := range z {
@@ -114,7 +110,6 @@ func (l *Multinomial) Value(z, y array.Batch) float64 {
 	return floats.Sum(parts) / float64(l.classes)
 }
 
-// parts sets dst_i to the loss of the observation of entry i.
 func (l *Multinomial) parts(dst, z, y []float64) {
 	l.each(len(z), func(w float64, from, to int) {
 		v := 0.0
@@ -201,13 +196,11 @@ func (l *Multinomial) Root(z, y array.Batch) (Root, error) {
 	return r, nil
 }
 
-// multinomialRoot has p and (w p)^{1/2}.
 type multinomialRoot struct {
 	classes int
 	p, root []float64
 }
 
-// blocks calls f for every observation.
 func (r *multinomialRoot) blocks(dst, v []float64, f func(dst, v, p, root []float64)) {
 	for from := 0; from < len(v); from += r.classes {
 		to := from + r.classes
@@ -266,10 +259,8 @@ func (r *multinomialRoot) divide(dst, v []float64) {
 
 func (l *Multinomial) Weights() (array.Batch, bool) { return array.Batch{}, false }
 
-// Lipschitz is half of the largest weight.
 func (l *Multinomial) Lipschitz() float64 { return l.largest / 2 }
 
-// mean sets dst to the probabilities of the classes.
 func (l *Multinomial) mean(dst, z []float64) {
 	for from := 0; from < len(z); from += l.classes {
 		softmax(dst[from:from+l.classes], z[from:from+l.classes])

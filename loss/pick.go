@@ -30,7 +30,6 @@ func Pick(dev array.Device, l Loss, rows []int) (Loss, func(), error) {
 	return nil, nil, fmt.Errorf("loss: a loss of type %T cannot leave observations out", l)
 }
 
-// pick is the loss of some observations.
 func (l *Pointwise) pick(rows []int) (Structured, error) {
 	some := Observed{Weights: l.w, Offset: l.offset}.pick(rows)
 	largest := l.largest

@@ -30,7 +30,6 @@ type Pointwise struct {
 // Function is a convex function f(z; y) of one observation, with two derivatives by z. Its methods are called from
 // several goroutines.
 type Function interface {
-	// Name is the loss's.
 	Name() string
 	// Check says what is wrong with y, "" where it is an observation.
 	Check(y float64) string
@@ -106,7 +105,6 @@ func New(f Function, w []float64) (*Pointwise, error) {
 	return of(f, w, nil, largest), nil
 }
 
-// of is the loss with weights whose largest is given.
 func of(f Function, w, offset []float64, largest float64) *Pointwise {
 	l := &Pointwise{f: f, each: evaluationOf(f), w: w, offset: offset, largest: largest}
 	l.known = Structure{Name: f.Name(), Check: l.check, At: l.at, Least: l.least, Gap: l.gap, Mean: l.mean,
@@ -130,7 +128,6 @@ func checkOffset(offset []float64) error {
 	return nil
 }
 
-// shift is z with the offset.
 func (l *Pointwise) shift(i int, z float64) float64 {
 	if l.offset == nil {
 		return z
@@ -140,7 +137,6 @@ func (l *Pointwise) shift(i int, z float64) float64 {
 
 func (l *Pointwise) Structure() Structure { return l.known }
 
-// weight is that of observation i.
 func (l *Pointwise) weight(i int) float64 {
 	if l.w == nil {
 		return 1
@@ -172,7 +168,6 @@ func (l *Pointwise) take(z, y array.Batch) *scratch {
 	return s
 }
 
-// memory is that for vectors of length n.
 func (l *Pointwise) memory(n int) *scratch {
 	if l.w != nil && len(l.w) != n || l.offset != nil && len(l.offset) != n {
 		panic(fmt.Sprintf("loss: %s with %d weights and %d offsets of %d observations", l.f.Name(), len(l.w),
@@ -187,7 +182,6 @@ func (l *Pointwise) memory(n int) *scratch {
 	return s
 }
 
-// shiftAll adds the offsets.
 func (l *Pointwise) shiftAll(z []float64) {
 	for i, v := range l.offset {
 		z[i] += v
@@ -204,7 +198,6 @@ func (s *scratch) sum(part func(s *scratch, from, to int) float64) float64 {
 	return floats.Sum(s.sums)
 }
 
-// Part is that of some observations.
 func (s *scratch) Part(k int) { s.sums[k] = s.part(s, k*atATime, min((k+1)*atATime, len(s.z))) }
 
 // terms adds a term of each observation of positive weight w.
@@ -278,7 +271,6 @@ func (l *Pointwise) together(slope, curve, z, y array.Batch) float64 {
 	return sum
 }
 
-// parts sets dst to the losses of the observations.
 func (l *Pointwise) parts(dst, z, y []float64) {
 	s := l.memory(len(z))
 	defer l.pool.Put(s)
@@ -291,7 +283,6 @@ func (l *Pointwise) parts(dst, z, y []float64) {
 
 func (l *Pointwise) Weights() (array.Batch, bool) { return array.Batch{}, false }
 
-// Lipschitz is the largest weight times the bound of f^(2).
 func (l *Pointwise) Lipschitz() float64 { return l.largest * l.f.Lipschitz() }
 
 func (l *Pointwise) check(y []float64) error {

@@ -6,7 +6,6 @@ import (
 	"surepipe/internal/numerics/elementary"
 )
 
-// poisson is f(z; y) = e^z - y z.
 type poisson struct{}
 
 // Poisson returns the negative log-likelihood of a Poisson regression with log link,
@@ -35,7 +34,6 @@ func (poisson) Value(z, y float64) float64     { return math.Exp(z) - y*z }
 func (poisson) Slope(z, y float64) float64     { return math.Exp(z) - y }
 func (poisson) Curvature(z, _ float64) float64 { return math.Exp(z) }
 
-// each takes one exponential of an observation.
 func (poisson) each(value, slope, curve, z, y []float64) {
 	e := scratchOf(curve, slope, value)
 	elementary.Exp(e, z)
@@ -49,7 +47,6 @@ func (poisson) each(value, slope, curve, z, y []float64) {
 
 func (poisson) Mean(z float64) float64 { return math.Exp(z) }
 
-// Constant is w log y!.
 func (poisson) Constant(w, y float64) float64 {
 	v, _ := math.Lgamma(y + 1)
 	return w * v

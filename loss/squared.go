@@ -7,14 +7,12 @@ import (
 	"surepipe/array"
 )
 
-// Weighted is the squared loss 1/2 sum_i w_i (z_i - y_i)^2.
 type Weighted struct {
 	w       array.Batch // the zero Batch for ones
 	largest float64
 	each    int // entries of an observation, 0 for one
 }
 
-// squared is the squared loss without weights.
 var squared = &Weighted{largest: 1}
 
 // Squared returns the squared loss 1/2 ||z - y||^2.
@@ -114,7 +112,6 @@ func (l *Weighted) check(batches ...array.Batch) {
 	}
 }
 
-// check panics unless all batches are single vectors of one length.
 func check(name string, batches ...array.Batch) {
 	for _, b := range batches {
 		if b.K() != 1 || b.N() != batches[0].N() {

@@ -42,7 +42,6 @@ var lossRules = []rule{
 	{"its gradient", "the loss is not quadratic", always, chooseUnits},
 }
 
-// rowRules is for problems with r(K b).
 var rowRules = []rule{
 	{"the user's",
 		"the lengths of K's rows are not known",
@@ -58,7 +57,6 @@ var rowRules = []rule{
 		always, chooseLoss},
 }
 
-// coordinateRules is for problems with r(K b).
 var coordinateRules = []rule{
 	{"K b and a few of b's",
 		"r is a sum over coordinates, A is a matrix and so is K, with no more rows than columns: unless " +
@@ -227,7 +225,6 @@ func without(solver string, p Problem) Entry {
 	return defaultRules[i].method
 }
 
-// quadraticPenalty reports that r(b) = c/2 ||b||^2.
 func quadraticPenalty(p Problem) bool { return prox.StructureOf(p.R).Quadratic.Known }
 
 // sparseRegression reports that active sets suit the problem. Where more coordinates become active
@@ -247,7 +244,6 @@ func fewColumns(p Problem) bool {
 		linops.StructureOf(p.A).Passes.Bytes == 0
 }
 
-// partlySmooth reports that Newton steps on the model suit the problem.
 func partlySmooth(p Problem) bool {
 	d, dim := p.A.Dims()
 	r := prox.StructureOf(p.R)
@@ -324,7 +320,6 @@ func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 	return chooseRows(ctx, s)
 }
 
-// chooseRows applies the table of K's rows.
 func chooseRows(ctx context.Context, s engine.Task) (Solver, error) {
 	if s.RowLengths2 == nil {
 		s.RowLengths2 = rewrite.RowLengths2(s.Problem)
@@ -333,7 +328,6 @@ func chooseRows(ctx context.Context, s engine.Task) (Solver, error) {
 	return decide(ctx, s, "rows", rowRules)
 }
 
-// chooseLoss applies the table of losses.
 func chooseLoss(ctx context.Context, s engine.Task) (Solver, error) {
 	return decide(ctx, s, "loss", lossRules)
 }
@@ -356,7 +350,6 @@ func chooseUnits(ctx context.Context, s engine.Task) (Solver, error) {
 	return decide(ctx, s, "units", unitRules)
 }
 
-// chooseMethod applies the table of methods, unless the method has a form of its own.
 func chooseMethod(ctx context.Context, s engine.Task) (Solver, error) {
 	if s.Entry.Own != nil {
 		if build, choice := s.Entry.Own(&s); build != nil {
@@ -374,13 +367,11 @@ func closedHere(s *engine.Task) bool {
 	return s.Entry.Normal && known.SolveNormal != nil && known.ScaleColumns == nil && !known.Entries.Known
 }
 
-// reweighs reports whether the problem is solved by Newton steps on the loss.
 func reweighs(s *engine.Task) bool {
 	return s.Problem.Loss != nil && (s.Entry.Newton || s.Entry.Manifold) && !s.Options.Whole &&
 		prox.StructureOf(s.Problem.R).Value != nil
 }
 
-// splits reports whether the problem has working sets.
 func splits(s *engine.Task) bool {
 	r := prox.StructureOf(s.Problem.R)
 	_, dim := s.Problem.A.Dims()

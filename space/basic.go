@@ -6,7 +6,6 @@ import (
 	"surepipe/array"
 )
 
-// space is a Space made of functions, and the memory that it owns.
 type space struct {
 	array.Held
 	name      string
@@ -50,7 +49,6 @@ func (s *space) Project(dst, z array.Batch) {
 	s.Embed(dst, c)
 }
 
-// check panics unless dst has length to and src has length from.
 func check(what string, dst array.Batch, to int, src array.Batch, from int) {
 	if dst.N() != to || src.N() != from || dst.K() != src.K() {
 		panic(fmt.Sprintf("space: %s: %s from %s, want vectors of length %d from vectors of length %d", what, dst,
@@ -58,7 +56,6 @@ func check(what string, dst array.Batch, to int, src array.Batch, from int) {
 	}
 }
 
-// All returns R^p itself, with E = I.
 func All(p int) Space {
 	copied := func(dst, x array.Batch) { dst.Device().Copy(dst, x) }
 	return &space{name: "R^p", p: p, n: p, dim: p, form: Form{Kind: Whole, Orthonormal: true}, embed: copied,

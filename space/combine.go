@@ -79,7 +79,6 @@ func joined(parts []Space, at []int, n int) Form {
 	return all
 }
 
-// unitRows are the rows of the identity at n coordinates, all of them where set is nil.
 func unitRows(set []int, n int) Rows {
 	r := Rows{Indptr: make([]int, n+1), Indices: make([]int, n), Values: make([]float64, n)}
 	for i := range n {

@@ -26,7 +26,6 @@ type kind struct {
 	part    *kind
 }
 
-// The classes of types.
 const (
 	fixedPoint    = 0
 	floatingPoint = 1
@@ -37,7 +36,6 @@ const (
 var classNames = map[int]string{2: "times", 3: "texts", 4: "bit fields", 5: "opaque values", 6: "records",
 	7: "references", 9: "sequences of variable length", 10: "arrays"}
 
-// datatype reads a type; it returns an error for one without numbers.
 func (c *cursor) datatype() (k kind, err error) {
 	head := c.uint(1)
 	bits := c.uint(3)
@@ -75,7 +73,6 @@ func (c *cursor) datatype() (k kind, err error) {
 	return k, fmt.Errorf("holds %s, expected numbers", classNames[k.class])
 }
 
-// pair reads the members of a complex number.
 func (c *cursor) pair(k *kind, version, members int) error {
 	if members != 2 {
 		return fmt.Errorf("holds records of %d members, expected numbers", members)
@@ -112,7 +109,6 @@ func (c *cursor) pair(k *kind, version, members int) error {
 	return nil
 }
 
-// store is how the values of a dataset are kept.
 type store struct {
 	f       *File
 	kind    kind
@@ -225,7 +221,6 @@ func (c *cursor) fill() []byte {
 	return c.take(int(n))
 }
 
-// read is the bytes of all elements.
 func (s *store) read() []byte {
 	c := s.layout
 	version := c.uint(1)
@@ -267,7 +262,6 @@ func (s *store) enough(b []byte, n int) []byte {
 	return b[:n]
 }
 
-// filled are elements that have not been written.
 func (s *store) filled(n int) []byte {
 	out := make([]byte, n)
 	if len(s.fill) == s.kind.Size {
@@ -347,7 +341,6 @@ func (s *store) chunks(out []byte, at uint64, chunk []int) {
 	})
 }
 
-// put copies the part of a chunk that lies within the dataset.
 func (s *store) put(out, b []byte, chunk, origin []int) {
 	rank := len(chunk)
 	for i := range origin {

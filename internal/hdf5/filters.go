@@ -84,7 +84,6 @@ func (s *store) unpack(b []byte, mask uint64, chunk []int) []byte {
 	return s.enough(b, want)
 }
 
-// unshuffled puts the bytes of each element together.
 func unshuffled(b []byte, size int) []byte {
 	n := len(b) / size
 	out := make([]byte, len(b))

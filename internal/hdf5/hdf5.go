@@ -30,9 +30,8 @@ type File struct {
 	r    io.ReaderAt
 	size int64
 	// base is what addresses are relative to; o and l are the sizes of addresses and lengths.
-	base int64
-	o, l int
-	// Datasets lists the datasets of the file in the order of its groups.
+	base     int64
+	o, l     int
 	Datasets []Dataset
 	// left is the number of objects that may still be visited.
 	left int64
@@ -130,7 +129,6 @@ func (f *File) bytes(at uint64, n int) []byte {
 	return b
 }
 
-// cursor reads fields one after the other.
 type cursor struct {
 	f *File
 	b []byte
@@ -149,7 +147,6 @@ func (c *cursor) take(n int) []byte {
 
 func (c *cursor) skip(n int) { c.take(n) }
 
-// uint is a little endian integer of n bytes.
 func (c *cursor) uint(n int) uint64 {
 	v := uint64(0)
 	for i, b := range c.take(n) {
@@ -184,13 +181,11 @@ func (c *cursor) text() string {
 	return string(c.take(n + 1)[:n])
 }
 
-// message is one message of an object's header.
 type message struct {
 	kind uint64
 	body *cursor
 }
 
-// The kinds of messages that matter here.
 const (
 	dataspaceMessage  = 0x01
 	linkInfoMessage   = 0x02
@@ -204,7 +199,6 @@ const (
 	mostContinuations = 1 << 10
 )
 
-// messages reads the header of an object.
 func (f *File) messages(at uint64) (all []message) {
 	if f.left--; f.left < 0 {
 		fail("is corrupt (it has more objects than bytes)")
@@ -356,7 +350,6 @@ func (f *File) link(c *cursor) (name string, to uint64, ok bool) {
 	return name, to, ok
 }
 
-// heap reads the data segment of a local heap.
 func (f *File) heap(at uint64) []byte {
 	c := f.cursor(at, 8+2*f.l+f.o)
 	if string(c.take(4)) != "HEAP" {
@@ -369,7 +362,6 @@ func (f *File) heap(at uint64) []byte {
 	return f.bytes(data, n)
 }
 
-// The kinds of B-trees, and of symbols.
 const (
 	groupTree    = 0
 	chunkTree    = 1
@@ -402,7 +394,6 @@ func (f *File) tree(at, kind uint64, key, level int, visit func(key *cursor, chi
 	}
 }
 
-// symbols visits the members of a group in a leaf of its tree.
 func (f *File) symbols(path string, at uint64, heap []byte, open map[uint64]bool) {
 	head := f.cursor(at, 8)
 	if string(head.take(4)) != "SNOD" {

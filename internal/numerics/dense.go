@@ -46,7 +46,6 @@ func ColumnLengths(a *mat.Dense) []float64 {
 	return out
 }
 
-// finite is an error unless all entries of a matrix are.
 func finite(a mat.Matrix) error {
 	if norm := mat.Norm(a, 1); math.IsNaN(norm) || math.IsInf(norm, 0) {
 		m, n := a.Dims()

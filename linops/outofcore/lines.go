@@ -26,7 +26,6 @@ func (a *source) length() int {
 	return a.x.Rows
 }
 
-// count notes that lines have been read.
 func (a *source) count(from, to int) {
 	if to-from == a.lines() {
 		a.passes.Add(1)
@@ -57,7 +56,6 @@ func (a denseLines) blocks(ctx context.Context, dev array.Device, f func(block a
 	})
 }
 
-// buffer is room for lines, nil where they need none.
 func (a denseLines) buffer(lines int) []float64 {
 	if a.x.Views {
 		return nil
@@ -90,7 +88,6 @@ func (a denseLines) forward(dst, b array.Batch) error {
 	return nil
 }
 
-// nonzero are the coordinates where some vector is not 0.
 func nonzero(b array.Batch) (set []int) {
 	need := make([]bool, b.N())
 	for i, v := range b.ToHost() {
@@ -171,5 +168,4 @@ func (a denseLines) columns(ctx context.Context, dev array.Device, set []int, u 
 	return linops.NewDense(dev, mat.NewDense(d, n, out)), nil
 }
 
-// tile is the side of the squares in which columns are transposed into rows.
 const tile = 64

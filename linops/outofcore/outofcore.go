@@ -85,7 +85,6 @@ type source struct {
 	passes, bytes atomic.Int64
 }
 
-// lineProducts are the products with X, neither centered nor scaled.
 type lineProducts interface {
 	forward(dst, b array.Batch) error
 	transposed(ctx context.Context, dst, z array.Batch) error
@@ -100,7 +99,6 @@ type units struct {
 	means, scales []float64 // nil for zeros and ones
 }
 
-// entry is that of A.
 func (u units) entry(x float64, j int) float64 {
 	if u.means != nil {
 		x -= u.means[j]
@@ -108,7 +106,6 @@ func (u units) entry(x float64, j int) float64 {
 	return u.scaled(x, j)
 }
 
-// scaled is that of X diag(s).
 func (u units) scaled(x float64, j int) float64 {
 	if u.scales != nil {
 		x *= u.scales[j]
@@ -152,7 +149,6 @@ func (a *OutOfCore) know() {
 	})
 }
 
-// Centered is the operator of the same store with columns of mean 0, and of the same scales.
 func (a *OutOfCore) Centered() *OutOfCore {
 	c := &OutOfCore{source: a.source, products: a.products, centered: true, scales: a.scales}
 	c.know()
@@ -165,7 +161,6 @@ func (a *OutOfCore) Statistics() (means, centered2 []float64) {
 	return slices.Clone(a.x.Means), slices.Clone(a.x.Centered2)
 }
 
-// scaleColumns is A diag(s) by the same store.
 func (a *OutOfCore) scaleColumns(_ array.Device, s []float64) linops.Restricted {
 	c := &OutOfCore{source: a.source, products: a.products, centered: a.centered, scales: slices.Clone(s)}
 	for j, v := range a.scales {
@@ -177,7 +172,6 @@ func (a *OutOfCore) scaleColumns(_ array.Device, s []float64) linops.Restricted 
 
 func (a *OutOfCore) Structure() linops.Structure { return a.structure }
 
-// Bytes counts the scales: the matrix is elsewhere.
 func (a *OutOfCore) Bytes() int64 { return 0 }
 
 func (a *OutOfCore) Release()         {}
@@ -237,7 +231,6 @@ func (a *OutOfCore) adjoint(ctx context.Context, dst, z array.Batch) error {
 	return nil
 }
 
-// guarded is f's error, or that of the store.
 func (s *source) guarded(f func() error) (err error) {
 	if s.x.Guard == nil {
 		return f()
@@ -266,7 +259,6 @@ func (a *OutOfCore) known(dst, z array.Batch) bool {
 	return same || opposite
 }
 
-// scale multiplies the coordinates of every vector by the scales.
 func (a *OutOfCore) scale(b array.Batch) {
 	if a.scales == nil {
 		return
@@ -278,7 +270,6 @@ func (a *OutOfCore) scale(b array.Batch) {
 	dev.Mul(b, b, s)
 }
 
-// center subtracts the mean from every vector.
 func (a *OutOfCore) center(z array.Batch) {
 	host := z.ToHost()
 	for i := range z.K() {
@@ -308,7 +299,6 @@ func maxAbs(x []float64) float64 {
 	return most
 }
 
-// onSpace is A at a set of coordinates; nil for other spaces.
 func (a *OutOfCore) onSpace(dev array.Device, t space.Space) linops.Restricted {
 	f := t.Form()
 	if f.Kind != space.Subset {
@@ -325,12 +315,10 @@ func (a *OutOfCore) onSpace(dev array.Device, t space.Space) linops.Restricted {
 	return r
 }
 
-// at is A at a set of coordinates.
 func (a *OutOfCore) at(ctx context.Context, dev array.Device, t space.Space) (linops.Restricted, error) {
 	return a.columns(ctx, dev, t.Form().Set)
 }
 
-// columns are A at a set of coordinates.
 func (a *OutOfCore) columns(ctx context.Context, dev array.Device, set []int) (linops.Restricted, error) {
 	if len(set) == 0 || a.x.Rows == 0 {
 		return linops.DenseOf(dev.Alloc(a.x.Rows, 0)), nil

@@ -89,7 +89,6 @@ func (a sparseLines) transposed(ctx context.Context, dst, z array.Batch) error {
 // pieceBytes is about the size in the store of lines whose entries are read at a time.
 const pieceBytes = 8 << 20
 
-// entries is a pass in which f is called with the entries of a few lines at a time.
 func (a sparseLines) entries(ctx context.Context, f func(e *LineEntries, from, to int)) error {
 	var e LineEntries
 	err := a.pass(ctx, func(from, to int) {
@@ -105,10 +104,8 @@ func (a sparseLines) entries(ctx context.Context, f func(e *LineEntries, from, t
 	return err
 }
 
-// fewLines is the number of lines that a processor takes at a time.
 const fewLines = 256
 
-// gather sets out to the products of the lines with k vectors.
 func (a sparseLines) gather(ctx context.Context, out, x []float64, k int) error {
 	return a.entries(ctx, func(e *LineEntries, from, to int) {
 		parallel.Ranges(to-from, fewLines, func(lo, hi int) {
@@ -233,7 +230,6 @@ func (a sparseLines) fromColumns(ctx context.Context, set []int, u units) (spars
 	return t, nil
 }
 
-// fromRows picks the entries of columns from all rows.
 func (a sparseLines) fromRows(ctx context.Context, set []int, u units) (sparse.Matrix, error) {
 	x := a.room(a.x.Rows, len(set), set)
 	at := make([]int32, a.x.Cols) // the place of a column in the set, from 1

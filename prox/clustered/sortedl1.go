@@ -12,7 +12,6 @@ import (
 	"surepipe/prox/internal/vector"
 )
 
-// sortedL1 is r(b) = sum_i lambda_i |b|_(i).
 type sortedL1 struct {
 	lambda []float64
 	work   sync.Pool // of *sortedL1Work
@@ -74,13 +73,11 @@ type sortedL1Work struct {
 	order   []int // the coordinates in the order of their magnitudes
 }
 
-// magnitude is |v_j| and j.
 type magnitude struct {
 	size float64
 	j    int
 }
 
-// radixFrom is the number of magnitudes from which a radix sort is faster.
 const radixFrom = 512
 
 // decreasing sorts keys, which are w's own, by decreasing size; the result may lie in w's scratch
@@ -116,7 +113,6 @@ func (w *sortedL1Work) decreasing(keys []magnitude) []magnitude {
 	return from
 }
 
-// pooled is a block of adjacent entries.
 type pooled struct {
 	sum, mean float64
 	end       int
@@ -205,7 +201,6 @@ func (p *sortedL1) Linearize(dst, v array.Batch, t float64) (prox.Derivative, er
 	}), nil
 }
 
-// margin evaluates at v again.
 func (p *sortedL1) margin(v array.Batch, t float64) float64 {
 	at := vector.OnHost(v)
 	w := p.getWork()

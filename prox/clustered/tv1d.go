@@ -12,7 +12,6 @@ import (
 	"surepipe/prox/internal/vector"
 )
 
-// tv1d is r(b) = lambda sum_i |b_{i+1} - b_i|.
 type tv1d struct {
 	n      int
 	lambda float64
@@ -190,7 +189,6 @@ func (p *tv1d) Linearize(dst, v array.Batch, t float64) (prox.Derivative, error)
 	}), nil
 }
 
-// margin evaluates at v again.
 func (p *tv1d) margin(v array.Batch, tau float64) float64 {
 	at := vector.OnHost(v)
 	w := p.getWork(len(at))

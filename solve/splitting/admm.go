@@ -58,8 +58,7 @@ type admm struct {
 const rescale = 0
 
 // eta changes by at most a factor of maxBalance at a time, and not after balanceUntil iterations. earlyRatio is the
-// imbalance from which it changes in the first iterations, and lateRatio after those: total variation is sensitive to
-// eta, and late changes cost more than they gain.
+// imbalance from which it changes in the first iterations, and lateRatio after those.
 const (
 	maxBalance   = 32
 	balanceUntil = 400
@@ -70,9 +69,7 @@ const (
 )
 
 // Where a transform solves the linear systems eta is a share of <m, z>/||m||^2 with the multiplier m, the mean of |z|
-// over the weight for total variation: mostShare at first, then fallingShare/k until leastShare or followUntil. That is
-// about the best of some constant eta, factors of two apart, for k iterations at one weight on projections of 64 x 64,
-// 128 x 128 and 256 x 256 pixels.
+// over the weight for total variation: mostShare at first, then fallingShare/k until leastShare or followUntil.
 const (
 	mostShare    = 0.5
 	leastShare   = 0.08
@@ -85,16 +82,14 @@ const (
 // and blurs as many iterations are needed or fewer.
 const smallerEta = 2
 
-// overRelaxation is alpha. Between 1.5 and 1.8 is best for most problems (Eckstein 1994).
+// overRelaxation is alpha (Eckstein 1994).
 const overRelaxation = 1.6
 
-// ADMM is the entry of ADMM.
 var ADMM = engine.Entry{
 	Name: "admm", About: "alternating directions, with the step balanced by the residuals",
 	New: NewADMM, Normal: true, Behind: true, Alternates: true,
 }
 
-// NewADMM bounds the norms, and prepares the linear system.
 func NewADMM(ctx context.Context, p engine.Problem, o engine.Options) (engine.Method, error) {
 	if p.Loss != nil {
 		return nil, fmt.Errorf("solve: admm supports only quadratic losses; use ista or fista")
@@ -204,7 +199,6 @@ func (s *admm) Init(w *engine.Work, b0 array.Batch) error {
 	return nil
 }
 
-// Step solves for b and takes the proximal point.
 func (s *admm) Step(ctx context.Context, w *engine.Work, record bool) (prox.Derivative, error) {
 	dev, eta := w.Device(), w.C.Eta
 	z, u, b := w.State[0], w.State[1], w.State[2]
@@ -243,7 +237,6 @@ func (s *admm) Step(ctx context.Context, w *engine.Work, record bool) (prox.Deri
 	return j, nil
 }
 
-// solve is the linear system of an iteration, to the end where it is recorded.
 func (s *admm) solve(ctx context.Context, run *admmRun, b, rhs array.Batch, rho float64, record bool) error {
 	switch {
 	case record:
@@ -275,7 +268,6 @@ func (s *admm) finish(w *engine.Work) array.Batch {
 	return multiplier
 }
 
-// due reports whether eta may change after the iteration.
 func (s *admm) due(w *engine.Work, run *admmRun) bool {
 	k, until := w.K+1, balanceUntil
 	if s.system.cosines != nil {
@@ -284,7 +276,6 @@ func (s *admm) due(w *engine.Work, run *admmRun) bool {
 	return run.since+1 >= max(4, k/4) && k <= until
 }
 
-// Measure bounds the subgradient, with r(b), and balances eta. With r(K b) the duality gap decides.
 func (s *admm) Measure(w *engine.Work) (measured float64, next engine.Coefficients) {
 	run, next := w.Own.(*admmRun), engine.Coefficients{Eta: w.C.Eta}
 	if s.P.K == nil {

@@ -157,7 +157,6 @@ func (s *penalized) scaled(rho, c float64) (array.Batch, error) {
 	})
 }
 
-// byCosines is (M + rho K*K)^{-1}.
 func (s *penalized) byCosines(rho float64) (func(dst, r array.Batch), error) {
 	w, err := s.scaled(rho, 1)
 	return func(dst, r array.Batch) {
@@ -169,7 +168,6 @@ func (s *penalized) byCosines(rho float64) (func(dst, r array.Batch), error) {
 	}, err
 }
 
-// follower is b', its coefficients and A*A b', and the c of c M.
 type follower struct {
 	b, coefficients, normal array.Batch
 	c                       float64
@@ -244,7 +242,6 @@ func (s *penalized) ahead(b, coefficients, normal array.Batch, rho float64, f *f
 	return (bent[0] + rho*penalty[0]) / (f.c*model[0] + rho*penalty[0])
 }
 
-// normal sets dst = A*A b.
 func (s *penalized) normal(dst, b array.Batch) {
 	d, _ := s.p.A.Dims()
 	z := b.Device().Alloc(1, d)

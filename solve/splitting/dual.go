@@ -42,20 +42,17 @@ type dual struct {
 // dualMomentum is the index of m in Coefficients.Own.
 const dualMomentum = 0
 
-// inertia is the a of k/(k + a).
 const inertia = 6
 
 // restartEvery is the number of iterations between two tests for a restart: a test reads what an
 // iteration reads.
 const restartEvery = 4
 
-// Dual is the entry of gradient steps on the dual.
 var Dual = engine.Entry{
 	Name: "dual", About: "r(K b) with A*A = c I: accelerated gradient steps on the dual, with restarts",
 	New: NewDual, Behind: true,
 }
 
-// NewDual bounds the norm of K.
 func NewDual(ctx context.Context, p engine.Problem, _ engine.Options) (engine.Method, error) {
 	c := linops.StructureOf(p.A).Columns
 	p = p.WithK()
@@ -110,7 +107,6 @@ func (d *dual) Init(w *engine.Work, b0 array.Batch) error {
 	return nil
 }
 
-// Step exchanges the vectors of the state with the third one.
 func (d *dual) Step(ctx context.Context, w *engine.Work, record bool) (prox.Derivative, error) {
 	run := w.Own.(*dualRun)
 	run.momentum, run.known = w.C.Own[dualMomentum], false
@@ -165,14 +161,12 @@ func (d *dual) argument(w *engine.Work) array.Batch {
 	return d.ascend(w, w.State[1], w.Scratch[1], t)
 }
 
-// estimate sets b(u_{k+1}), and returns u_{k+1}.
 func (d *dual) estimate(w *engine.Work) array.Batch {
 	d.P.K.Adjoint(w.B, w.State[0])
 	w.Device().Lin(w.B, 1, w.Scratch[3], -1/d.c, w.B)
 	return w.State[0]
 }
 
-// Measure returns 0: the duality gap decides.
 func (d *dual) Measure(w *engine.Work) (float64, engine.Coefficients) {
 	run := w.Own.(*dualRun)
 	run.since++
@@ -191,7 +185,6 @@ func (d *dual) Measure(w *engine.Work) (float64, engine.Coefficients) {
 	return 0, next
 }
 
-// uphill is <x_k - u_{k+1}, u_{k+1} - u_k>.
 func (d *dual) uphill(w *engine.Work, run *dualRun) float64 {
 	if run.known {
 		return run.uphill

@@ -63,7 +63,6 @@ func (s *penalized) sketch(ctx context.Context) error {
 	return nil
 }
 
-// correction is the preconditioner at rho.
 func (s *penalized) correction(rho float64) (func(dst, r array.Batch), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +100,6 @@ func (s *penalized) beside(rho, left float64) (apply func(dst, r array.Batch), f
 	return func(dst, r array.Batch) { dst.Device().Mul(dst, r, w) }, w.Free, s.p.Device.Err()
 }
 
-// releaseSketch frees the approximation and what was made of it.
 func (s *penalized) releaseSketch() {
 	for _, c := range s.corrections {
 		c.free()

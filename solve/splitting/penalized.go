@@ -40,7 +40,6 @@ type penalized struct {
 	corrections map[float64]corrected // by rho
 }
 
-// effort says where the solution of a system is looked for.
 type effort int
 
 const (
@@ -49,7 +48,6 @@ const (
 	nearer                 // likewise, until the residual is a tenth of what it was
 )
 
-// penalizedWay sets dst to the solution.
 type penalizedWay func(s *penalized, ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error
 
 // penalizedRule is a way, and the preconditioner where it iterates: (A*A + rho K*K)^{-1} or near it; nil for none.
@@ -134,7 +132,6 @@ func (s *penalized) rule() *penalizedRule {
 	return &penalizedRules[slices.IndexFunc(penalizedRules, func(r penalizedRule) bool { return r.applies(s) })]
 }
 
-// approximate makes the approximation of A*A that serves.
 func (s *penalized) approximate(ctx context.Context) (err error) {
 	if s.sketched() {
 		if err := s.sketch(ctx); err != nil || s.nystrom != nil {
@@ -160,7 +157,6 @@ func (s *penalized) Release() {
 	}
 }
 
-// Solve sets dst = (A*A + rho K*K)^{-1} rhs, from what dst holds.
 func (s *penalized) Solve(ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error {
 	if err := s.how(s, ctx, dst, rhs, rho, from); err != nil {
 		return err
@@ -173,7 +169,6 @@ func (s *penalized) byK(_ context.Context, dst, rhs array.Batch, rho float64, _ 
 	return closed(s.k, s.a.Columns.Value, dst, rhs, rho/s.a.Columns.Value)
 }
 
-// byA is the same with the parts exchanged.
 func (s *penalized) byA(_ context.Context, dst, rhs array.Batch, rho float64, _ effort) error {
 	c := rho * s.k.Columns.Value
 	return closed(s.a, c, dst, rhs, 1/c)
@@ -285,7 +280,6 @@ type kept struct {
 // mostKept is the number of solutions after which the residual is computed anew, as rounding errors add up.
 const mostKept = 32
 
-// timesShifted is how often the inverse of a shifted matrix is applied.
 const timesShifted = 4
 
 // residual sets rest to that of x, by what was kept where that serves.
@@ -397,7 +391,6 @@ func (s *penalized) onConstants(rho float64) (func(dst, r array.Batch), error) {
 	return s.byDiagonal(rho)
 }
 
-// onOnes sets flat.
 func (s *penalized) onOnes() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -418,7 +411,6 @@ func (s *penalized) onOnes() error {
 	return nil
 }
 
-// byDiagonal is the inverse of the diagonal, where it is known.
 func (s *penalized) byDiagonal(rho float64) (func(dst, r array.Batch), error) {
 	if s.a2 == nil || s.k2 == nil {
 		return nil, nil

@@ -35,7 +35,6 @@ type primalDual struct {
 	sigma         float64
 }
 
-// reflection is the share by which a step is exceeded.
 const reflection = 0.5
 
 // When a run ends: enough is the decrease at which it does so at once, some that at which it does as
@@ -52,7 +51,6 @@ const (
 	anew     = 1
 )
 
-// PrimalDual is the entry of the primal-dual iteration.
 var PrimalDual = engine.Entry{
 	Name: "primal-dual", About: "r(K b) by products with A and K alone: Halpern's iteration, with restarts",
 	New: newPrimalDual, Behind: true,
@@ -115,7 +113,6 @@ func (m *primalDual) Init(w *engine.Work, b0 array.Batch) error {
 	return nil
 }
 
-// Step takes a step and draws it to the anchor.
 func (m *primalDual) Step(ctx context.Context, w *engine.Work, record bool) (prox.Derivative, error) {
 	dev, sigma := w.Device(), 1/w.C.Eta
 	b, u, b0, u0 := w.State[0], w.State[1], w.State[2], w.State[3]
@@ -151,7 +148,6 @@ func (m *primalDual) Step(ctx context.Context, w *engine.Work, record bool) (pro
 	return j, nil
 }
 
-// Measure decides whether the run ends. The duality gap decides on the solve.
 func (m *primalDual) Measure(w *engine.Work) (float64, engine.Coefficients) {
 	run := w.Own.(*primalDualRun)
 	if run.k == 0 {
@@ -197,7 +193,6 @@ func (m *primalDual) Reverse(_ context.Context, dst array.Batch, a *engine.Adjoi
 	primed, toU, gx := dev.Alloc(b.K(), b.N()), dev.Alloc(u.K(), u.N()), a.Scratch
 	defer array.Free(primed, toU)
 	none := array.Batch{}
-	// The anchor.
 	dev.Lin(b0, 1, b0, 1-w, b)
 	dev.Lin(u0, 1, u0, 1-w, u)
 	dev.Lin(primed, w*(1+reflection), b, 0, none)
@@ -205,14 +200,12 @@ func (m *primalDual) Reverse(_ context.Context, dst array.Batch, a *engine.Adjoi
 	if a.Last {
 		dev.Lin(primed, 1, primed, 1, a.Seed)
 	}
-	// u' = sigma (I - J) v
 	a.Apply(j, toU, u)
 	dev.Lin(toU, w*(1+reflection), u, -w*(1+reflection), toU) // over sigma
 	dev.Lin(u, -w*reflection, u, 1, toU)
 	m.P.K.Adjoint(gx, toU)
 	dev.Lin(primed, 1, primed, 2*sigma, gx)
 	dev.Lin(b, 1, b, -sigma, gx)
-	// b' = b - tau (A*(A b - y) + K* u)
 	dev.Lin(b, 1, b, 1, primed)
 	a.A.Forward(a.Image, primed)
 	dev.Lin(dst, 1, dst, tau, a.Image)

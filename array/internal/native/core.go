@@ -80,7 +80,6 @@ func corrections(f features, core, config, users string) []string {
 	return f.cores()
 }
 
-// dynamic reports whether a library has kernels for many processors and chooses among them.
 func dynamic(config string) bool {
 	return slices.Contains(strings.Fields(config), "DYNAMIC_ARCH")
 }

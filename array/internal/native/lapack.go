@@ -20,15 +20,12 @@ const (
 	minOrderCholesky = 24
 )
 
-// implLAPACK is gonum's LAPACK with the factorizations that gain from it taken
-// from a library. gonum's own QR and LQ, which call the library's BLAS, measured
-// as fast as the library's for all shapes from 80 x 8 to 20000 x 34.
+// implLAPACK is gonum's LAPACK with the factorizations that gain from it taken from a library.
 type implLAPACK struct {
 	reflectors.Implementation
 	lib *lapackRoutines
 }
 
-// finite reports whether every value of a matrix is a finite number.
 func finite(a []float64, rows, cols, ld int) bool {
 	for i := range rows {
 		for _, x := range a[i*ld : i*ld+cols] {
@@ -40,7 +37,6 @@ func finite(a []float64, rows, cols, ld int) bool {
 	return true
 }
 
-// validJob reports whether a job is one that the library does here.
 func validJob(j lapack.SVDJob) bool {
 	return j == lapack.SVDAll || j == lapack.SVDStore || j == lapack.SVDNone
 }
@@ -171,7 +167,6 @@ func eigenWork(n int) int { return n*n + eigenIntegers(n) + 1 + 6*n + 2*n*n }
 
 func eigenIntegers(n int) int { return 3 + 5*n }
 
-// Dpotrf computes the Cholesky factorization A = U' U or L L'.
 func (l implLAPACK) Dpotrf(ul blas.Uplo, n int, a []float64, lda int) (ok bool) {
 	if n < minOrderCholesky || !validUplo(ul) || !holds(a, n, n, lda) {
 		return l.Implementation.Dpotrf(ul, n, a, lda)
@@ -179,7 +174,6 @@ func (l implLAPACK) Dpotrf(ul blas.Uplo, n int, a []float64, lda int) (ok bool) 
 	return to(l.lib.dpotrf).char(flipUplo(ul)).int(n).matrix(a, lda).ok()
 }
 
-// Dpotri computes the inverse of A from its Cholesky factorization.
 func (l implLAPACK) Dpotri(ul blas.Uplo, n int, a []float64, lda int) (ok bool) {
 	if n < minOrderCholesky || !validUplo(ul) || !holds(a, n, n, lda) {
 		return l.Implementation.Dpotri(ul, n, a, lda)

@@ -88,7 +88,6 @@ func (lib *library) findLAPACK(handle uintptr) {
 	}
 }
 
-// float64 is the library's BLAS under gonum's interface.
 func (lib *library) float64() blas.Float64 { return implBLAS{lib: &lib.blas} }
 
 func (lib *library) register() {

@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/blas"
 )
 
-// Report describes the library in use.
 type Report struct {
 	// Name is the implementation's name: "OpenBLAS", "MKL", "BLIS", "Accelerate",
 	// "native" for one that does not say, "gonum" for pure Go.
@@ -32,7 +31,6 @@ type Report struct {
 	Passed []string
 }
 
-// errAbsent is the error of a library that is not on the machine.
 var errAbsent = errors.New("not found")
 
 // Open loads the library at path and registers it with gonum if accept, called with its BLAS,
@@ -78,7 +76,6 @@ func Find(accept func(blas.Float64) error) (Report, bool) {
 	return Report{Passed: passed}, false
 }
 
-// passedOver is the error of a library that can be opened but not used.
 func passedOver(path, format string, args ...any) error {
 	return fmt.Errorf("%s: %s", path, fmt.Sprintf(format, args...))
 }

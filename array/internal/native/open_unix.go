@@ -36,7 +36,6 @@ func candidates() []string {
 	}
 }
 
-// systemLAPACK is where LAPACK is found when the BLAS comes without it.
 const systemLAPACK = "liblapack.so.3"
 
 func load(path string) (uintptr, error) {
@@ -82,7 +81,6 @@ func unsetenv(name string) {
 	}
 }
 
-// getenv is a variable of the C library's environment.
 func getenv(name string) (value string, ok bool) {
 	at := symbol(purego.RTLD_DEFAULT, "getenv")
 	if at == 0 {
@@ -104,7 +102,6 @@ func fileOf(address uintptr) string {
 	if at == 0 {
 		return ""
 	}
-	// Dl_info of dlfcn.h.
 	var info struct {
 		file *byte
 		base uintptr

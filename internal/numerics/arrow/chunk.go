@@ -81,7 +81,6 @@ func (a *Arrow) prepare(ctx context.Context, c *chunk, shared bool) error {
 // rowWork is the memory for one row: w^{1/2} x_j, and A_i.
 type rowWork struct{ x, a []float64 }
 
-// grown is x with n values, of no meaning.
 func grown(x *[]float64, n int) []float64 {
 	if cap(*x) < n {
 		*x = make([]float64, n+n/4)
@@ -89,7 +88,6 @@ func grown(x *[]float64, n int) []float64 {
 	return (*x)[:n]
 }
 
-// general is a row-major matrix.
 func general(rows, cols int, data []float64) blas64.General {
 	return blas64.General{Rows: rows, Cols: cols, Stride: max(cols, 1), Data: data}
 }
@@ -127,7 +125,6 @@ func (a *Arrow) invert(own []float64, i int, x blas64.General, w *rowWork) (inve
 	return inverse, ok
 }
 
-// unpack writes down a symmetric matrix by its triangle.
 func unpack(dst blas64.General, triangle []float64) {
 	n := dst.Rows
 	for s := range n {
@@ -140,7 +137,6 @@ func unpack(dst blas64.General, triangle []float64) {
 	}
 }
 
-// block computes what c has of row i.
 func (a *Arrow) block(c *chunk, i int, w *rowWork) bool {
 	from, seen, q := a.ptr[i]-c.first, a.ptr[i+1]-a.ptr[i], a.q
 	if seen == 0 {
@@ -190,7 +186,6 @@ type pairWork struct {
 // pair is two entries of one row, by their numbers row by row, and the first one's among its column's in the chunk.
 type pair struct{ row, one, other, at int32 }
 
-// take makes w that of the column j, without y and crosses.
 func (a *Arrow) take(c *chunk, j int, w *pairWork) {
 	begin, end := a.inColumn(c, j)
 	width := a.to[j] - a.from[j]
@@ -208,7 +203,6 @@ func (a *Arrow) take(c *chunk, j int, w *pairWork) {
 	}
 }
 
-// takeProducts sets y and crosses.
 func (a *Arrow) takeProducts(c *chunk, j int, w *pairWork) {
 	begin, end := a.inColumn(c, j)
 	y := grown(&w.y, (end-begin)*a.k)
@@ -236,7 +230,6 @@ func (a *Arrow) pairs(c *chunk, j, other int, w *pairWork) []pair {
 	return w.both
 }
 
-// atOnce is the number of rows whose products are taken together.
 const atOnce = 256
 
 // complement adds what a chunk adds to the blocks (j, j') of B, where S = B + B* but for lambda: the columns see

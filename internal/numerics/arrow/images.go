@@ -56,8 +56,6 @@ type imageWork struct {
 	entries, misfits, block, next, some []float64
 }
 
-// spreadOut sets rows lo to hi-1 of the matrix dst, which has n columns, to the values f(i, e) at the entries e of row
-// lo + i.
 func (a *Arrow) spreadOut(dst blas64.General, lo, hi int, f func(i, e int) float64) {
 	clear(dst.Data)
 	for i := lo; i < hi; i++ {
@@ -122,7 +120,6 @@ func (a *Arrow) root(e int) float64 {
 	return math.Sqrt(a.w[e])
 }
 
-// factorOf is a matrix without the column of an effect.
 func (a *Arrow) factorOf(x blas64.General, effect int) blas64.General {
 	x.Cols -= effect
 	if len(x.Data) > effect {
@@ -131,7 +128,6 @@ func (a *Arrow) factorOf(x blas64.General, effect int) blas64.General {
 	return x
 }
 
-// eliminated is A_i, by what is kept or anew.
 func (a *Arrow) eliminated(i int, w *imageWork) (blas64.General, bool) {
 	seen := a.ptr[i+1] - a.ptr[i]
 	x := general(seen, a.q, grown(&w.x, seen*a.q))
@@ -220,7 +216,6 @@ func (a *Arrow) ImageBytes() int64 {
 	return 8 * int64(3*a.m*a.q+(imageParts+1)*a.n*a.p+2*a.size()+2*a.d)
 }
 
-// ImageFlops is about the number of operations of an image.
 func (a *Arrow) ImageFlops() float64 {
 	m, n, p, size := float64(a.m), float64(a.n), float64(a.p), float64(a.size())
 	return 2*size*size + m*p*(14*n+4*p)

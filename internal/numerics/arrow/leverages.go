@@ -37,7 +37,6 @@ func (a *Arrow) Leverages(ctx context.Context) ([]float64, error) {
 	return h, err
 }
 
-// runs are chunks of a few rows.
 func (a *Arrow) runs() (all []*chunk) {
 	for _, c := range a.chunks(chunkValues / 4) {
 		for lo := c.lo; lo < c.hi; lo += rowsAtOnce {
@@ -78,14 +77,12 @@ func (a *Arrow) triangles() [][]float64 {
 	return out
 }
 
-// leverageWork is the memory for a chunk, and for one row of it.
 type leverageWork struct {
 	pairWork
 	t, b, e          []float64 // t_jj' and b_j of all rows, and E as packed triangles
 	square, one, two []float64
 }
 
-// leverages sets those of a chunk's rows.
 func (a *Arrow) leverages(ctx context.Context, h []float64, triangles [][]float64, c *chunk, w *leverageWork) error {
 	k, entries := a.k, a.ptr[c.hi]-c.first
 	t, b := grown(&w.t, len(c.c)), grown(&w.b, entries*k)

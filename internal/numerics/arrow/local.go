@@ -87,7 +87,6 @@ func (s *side) center(weights []float64, lines, k int) {
 	}
 }
 
-// row sets g to the row of entry e in its regression.
 func (a *Local) row(g []float64, s *side, e int) {
 	copy(g, s.factor[int(s.other[e])*a.k:][:a.k])
 	if s.mean != nil {
@@ -98,12 +97,10 @@ func (a *Local) row(g []float64, s *side, e int) {
 	}
 }
 
-// of is the A of a line.
 func (s *side) of(line, k int) blas64.Symmetric {
 	return blas64.Symmetric{N: k, Stride: k, Uplo: blas.Upper, Data: s.inverse[line*k*k:][:k*k]}
 }
 
-// invert sets the A of all lines; it reports whether they are positive definite.
 func (a *Local) invert(s *side, lines int, lambda float64) bool {
 	k := a.k
 	s.inverse = make([]float64, lines*k*k)

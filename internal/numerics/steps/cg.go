@@ -55,7 +55,6 @@ func TruncatedCG(ctx context.Context, x, r array.Batch, s System, tol float64, m
 	return taken, dev.Err()
 }
 
-// dot is <a, p> over the values of a.
 func dot(a, p array.Batch) float64 {
 	var out [1]float64
 	a.Device().Dot(out[:], a, p.Cols(0, a.N()))
