@@ -112,9 +112,9 @@ def numbers(X):
     values is named."""
     if np.ma.isMaskedArray(X):
         return X.astype(float).filled(np.nan)
-    if not (hasattr(X, "dtypes") and hasattr(X, "iloc")):
+    if not (hasattr(type(X), "dtypes") and hasattr(type(X), "iloc")):
         return X
-    types = [X.dtypes] if X.ndim == 1 else list(X.dtypes)
+    types = [X.dtype] if X.ndim == 1 else list(X.dtypes)
     kinds = [getattr(t, "kind", "") for t in types]
     if kinds and all(k in ("i", "u", "f") for k in kinds):
         if all(isinstance(t, np.dtype) for t in types):

@@ -3,6 +3,7 @@
 import html
 import math
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
 
@@ -85,6 +86,11 @@ class Fit(Mapping):
         return f"<div><b>{html.escape(self.result['problem'])}</b>{_table(self._rows())}{_list(self.warnings)}</div>"
 
 
+def _flat(record):
+    """A record of the program: criteria that need fits of their own, as cv, stand in a dictionary there."""
+    return {**(record.get("criteria") or {}), **record}
+
+
 class Path:
     """A sweep: its points, the choice among them, and the fit there.
 
@@ -94,16 +100,20 @@ class Path:
     """
 
     def __init__(self, answer, fit, coefficients=None):
-        # Criteria that need fits of their own, as cv, stand in a dictionary.
-        flat = lambda record: {**(record.get("criteria") or {}), **record}
-        self.points, self.summary, self.fit = [flat(p) for p in answer["points"]], answer["summary"], fit
-        self._coefficients = coefficients
-        self.criterion, self.chosen = self.summary["criterion"], flat(self.summary["chosen"])
+        self.summary, self.fit, self._lines, self._coefficients = answer["summary"], fit, answer["points"], coefficients
+        self.criterion, self.chosen = self.summary["criterion"], _flat(self.summary["chosen"])
         self.warnings = list(fit.warnings)
         for w in self.summary.get("warnings") or []:
             if w not in self.warnings:
                 self.warnings.append(w)
-        self.axes = [k for k in WEIGHTS if len({str(p.get(k)) for p in self.points}) > 1] or ["lambda"]
+
+    @cached_property
+    def points(self):
+        return [_flat(p) for p in self._lines]
+
+    @cached_property
+    def axes(self):
+        return [k for k in WEIGHTS if len({str(p.get(k)) for p in self.points}) > 1] or ["lambda"]
 
     def column(self, key):
         """A number of every point, NaN where it is not defined."""
