@@ -105,8 +105,19 @@ func Text(err error, name func(Option) string) string {
 // expected.
 var (
 	quoted = regexp.MustCompile(`(?:array|column|key) "([^"]*)"`)
-	verbs  = regexp.MustCompile(`^(?s:(.*?)(?: is | has | holds |: found |, found | found )(.*))$`)
+	verbs  = []string{" is ", " has ", " holds ", ": found ", ", found ", " found "}
 )
+
+// said is what follows the first verb of a text; without one it is the text.
+func said(text string) string {
+	first, after := len(text), text
+	for _, verb := range verbs {
+		if at := strings.Index(text, verb); at >= 0 && at < first {
+			first, after = at, text[at+len(verb):]
+		}
+	}
+	return after
+}
 
 // read takes the fields from the arguments and the text; those of an error that it wraps go before.
 func (e *Error) read() {
@@ -128,10 +139,7 @@ func (e *Error) read() {
 	if at := strings.LastIndex(text, "expected "); at >= 0 {
 		e.Expected, text = text[at+len("expected "):], strings.TrimRight(text[:at], " ,;:.")
 	}
-	e.Found = text
-	if said := verbs.FindStringSubmatch(text); said != nil {
-		e.Found = said[2]
-	}
+	e.Found = said(text)
 }
 
 // MarshalJSON has the text as error, and the fields.

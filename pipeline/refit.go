@@ -5,8 +5,9 @@ import (
 	"context"
 	"math"
 	"slices"
+	"sync"
+	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
@@ -117,12 +118,28 @@ func (s *instance) withoutSome(ctx context.Context, splits []folds.Split, worker
 }
 
 func inParallel(ctx context.Context, n, workers int, do func(ctx context.Context, k int) error) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(workers)
-	for k := range n {
-		g.Go(func() error { return do(ctx, k) })
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var next atomic.Int64
+	var failed sync.Once
+	var first error
+	work := func() {
+		for k := next.Add(1) - 1; k < int64(n); k = next.Add(1) - 1 {
+			if err := do(ctx, int(k)); err != nil {
+				failed.Do(func() {
+					first = err
+					cancel()
+				})
+			}
+		}
 	}
-	return g.Wait()
+	var others sync.WaitGroup
+	for range min(workers, n) - 1 {
+		others.Go(work)
+	}
+	work()
+	others.Wait()
+	return first
 }
 
 // refit is the family with the observations that are kept. Its problem has no derivative.

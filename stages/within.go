@@ -2,6 +2,7 @@ package stages
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,14 +14,14 @@ func Within[T any](ctx context.Context, patience time.Duration, f func() (T, err
 		err error
 	}
 	done := make(chan result, 1)
-	go func() {
+	start(func() {
 		var r result
 		r.err = Guard(func() (err error) {
 			r.v, err = f()
 			return err
 		})
 		done <- r
-	}()
+	})
 	select {
 	case r := <-done:
 		return r.v, r.err
@@ -39,4 +40,33 @@ func Within[T any](ctx context.Context, patience time.Duration, f func() (T, err
 		}
 	}()
 	return none, ctx.Err()
+}
+
+// ready are goroutines that have worked and wait for more: they have the stacks that it takes, which new ones grow step
+// by step.
+var ready = make(chan func())
+
+const mostReady = 4
+
+// waiting is the number of those that are ready.
+var waiting atomic.Int64
+
+// start runs work on a goroutine.
+func start(work func()) {
+	select {
+	case ready <- work:
+		return
+	default:
+	}
+	go func() {
+		for {
+			work()
+			if work = nil; waiting.Add(1) > mostReady {
+				waiting.Add(-1)
+				return
+			}
+			work = <-ready
+			waiting.Add(-1)
+		}
+	}()
 }

@@ -67,11 +67,24 @@ func (n *vicinity) widen(ctx context.Context, l *linearization) error {
 			break
 		}
 	}
+	if n.alone(l, n.shift) {
+		l.known.Neighbours = n.complete
+		return nil
+	}
 	seen, err := n.near(ctx, n.shift)
 	l.known.Low, l.known.High = math.Min(l.known.Low, seen.low), math.Max(l.known.High, seen.high)
 	l.known.Margin = math.Min(l.known.Margin, seen.margin)
 	l.known.Neighbours = n.complete && seen.complete
 	return err
+}
+
+// alone reports that no kink of a sum over coordinates is so near that a shift reaches it: derivatives are the same.
+func (n *vicinity) alone(l *linearization, shift float64) bool {
+	known := prox.StructureOf(n.r)
+	if known.Sparse == nil || known.Groups != nil || n.j.Diagonal().IsZero() || l.model == nil || l.model.Margin == nil {
+		return false
+	}
+	return l.model.Margin(n.v) > 2*math.Max(shift, leastShift*math.Max(most(n.v), leastTop))
 }
 
 // traces are those of derivatives with other images than those at hand.
