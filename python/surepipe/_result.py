@@ -1,6 +1,7 @@
 """What the program answers: a fit, and a path of fits."""
 
 import html
+import json
 import math
 from collections.abc import Mapping
 from functools import cached_property
@@ -109,7 +110,8 @@ class Path:
 
     @cached_property
     def points(self):
-        return [_flat(p) for p in self._lines]
+        lines = json.loads(self._lines) if isinstance(self._lines, bytes) else self._lines
+        return [_flat(p) for p in lines]
 
     @cached_property
     def axes(self):
