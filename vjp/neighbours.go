@@ -80,11 +80,11 @@ func (n *vicinity) widen(ctx context.Context, l *linearization) error {
 
 // alone reports that no kink of a sum over coordinates is so near that a shift reaches it: derivatives are the same.
 func (n *vicinity) alone(l *linearization, shift float64) bool {
-	known := prox.StructureOf(n.r)
-	if known.Sparse == nil || known.Groups != nil || n.j.Diagonal().IsZero() || l.model == nil || l.model.Margin == nil {
+	known, m := prox.StructureOf(n.r), l.model
+	if known.Sparse == nil || known.Groups != nil || n.j.Diagonal().IsZero() || m == nil || m.Margin == nil {
 		return false
 	}
-	return l.model.Margin(n.v) > 2*math.Max(shift, leastShift*math.Max(most(n.v), leastTop))
+	return m.Margin(n.v) > 2*math.Max(shift, leastShift*math.Max(most(n.v), leastTop))
 }
 
 // traces are those of derivatives with other images than those at hand.
