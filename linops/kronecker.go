@@ -169,7 +169,11 @@ func BlockProducts(dst array.Batch, a, b Operator, h []float64) bool {
 	if !ok || !too || other.k != c.k || !c.a.s.Entries.Known || !other.a.s.Entries.Known || c.p == 0 || other.p == 0 {
 		return false
 	}
-	left, right := c.byOutcome(), other.byOutcome()
+	left := c.byOutcome()
+	right := left
+	if c != other {
+		right = other.byOutcome()
+	}
 	dev, k, w, all := dst.Device(), c.k, make([]float64, c.d/c.k), make([]float64, len(c.at)*len(other.at))
 	for i, x := range left {
 		for j, z := range right {
@@ -211,11 +215,13 @@ func (c *kronecker) byOutcome() []outcome {
 	for s, j := range c.at {
 		each[j%c.k].places = append(each[j%c.k].places, s)
 	}
-	for i := range c.d / c.k {
-		row := x.RawRowView(i)
-		for o := range each {
-			for _, s := range each[o].places {
-				each[o].columns = append(each[o].columns, row[c.at[s]/c.k]*c.unit(s))
+	for o, e := range each {
+		n := len(e.places)
+		each[o].columns = make([]float64, c.d/c.k*n)
+		for i := range c.d / c.k {
+			row, to := x.RawRowView(i), each[o].columns[i*n:(i+1)*n]
+			for k, s := range e.places {
+				to[k] = row[c.at[s]/c.k] * c.unit(s)
 			}
 		}
 	}

@@ -7,13 +7,15 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
+	"surepipe/internal/numerics/elementary"
 	"surepipe/internal/parallel"
 )
 
 // mostClasses is the number of classes that a response of labels may have.
 const mostClasses = 100
 
-const observationsAtOnce = 64
+// observationsAtOnce is the number of observations that a processor takes at a time.
+const observationsAtOnce = 256
 
 // Multinomial is the negative log-likelihood of a multinomial logistic regression,
 //
@@ -49,7 +51,7 @@ func NewMultinomial(o Observed) (*Multinomial, error) {
 		}
 	}
 	l.known = Structure{Name: "multinomial", Check: l.check, Least: l.least, Gap: l.gap, Likelihood: true, Mean: l.mean,
-		Unit: 1, Coupled: l, Each: l.classes, Parts: l.parts,
+		Unit: 1, Coupled: l, Each: l.classes, Parts: l.parts, Together: l.together,
 		Size: func(y []float64) int { return len(y) / l.classes }}
 	l.known.Pick = func(rows []int) (Structured, error) { return NewMultinomial(l.pick(rows)) }
 	return l, nil
@@ -65,40 +67,66 @@ func (l *Multinomial) pick(entries []int) Observed {
 
 func (l *Multinomial) Structure() Structure { return l.known }
 
-func (l *Multinomial) each(n int, f func(w float64, from, to int)) {
+// ranges calls f with places between which there are whole observations, several at a time.
+func (l *Multinomial) ranges(n int, f func(from, to int)) {
 	if n%l.classes != 0 || l.w != nil && len(l.w) != n/l.classes {
 		panic(fmt.Sprintf("loss: %d entries of z for %d classes and %d weights", n, l.classes, len(l.w)))
 	}
-	for i := range n / l.classes {
+	parallel.Ranges(n, l.atOnce(), f)
+}
+
+func (l *Multinomial) atOnce() int { return observationsAtOnce * l.classes }
+
+// within calls f for the observations between two places, with their weights and the places of their entries.
+func (l *Multinomial) within(lo, hi int, f func(w float64, from, to int)) {
+	for from := lo; from < hi; from += l.classes {
 		w := 1.0
 		if l.w != nil {
-			w = l.w[i]
+			w = l.w[from/l.classes]
 		}
-		f(w, i*l.classes, (i+1)*l.classes)
+		f(w, from, from+l.classes)
 	}
 }
 
-func softmax(p, z []float64) {
-	most, sum := floats.Max(z), 0.0
-	for k, v := range z {
-		p[k] = math.Exp(v - most)
-		sum += p[k]
+// softmax sets p to the probabilities of n classes at z, for several observations. p may be z.
+func softmax(p, z []float64, n int) {
+	aboveMost(p, z, n)
+	elementary.Exp(p, p)
+	for from := 0; from < len(p); from += n {
+		row, sum := p[from:from+n], 0.0
+		for _, v := range row {
+			sum += v
+		}
+		floats.Scale(1/sum, row)
 	}
-	floats.Scale(1/sum, p)
 }
 
-// of is the loss of an observation without its weight, sum_k y_k (log sum_m exp z_m - z_k), without cancellation where
-// the probability of a class is near 1.
-func (l *Multinomial) of(z, y []float64) (sum float64) {
+// aboveMost sets dst to z less the largest entry of each observation. dst may be z.
+func aboveMost(dst, z []float64, n int) {
+	for from := 0; from < len(z); from += n {
+		row, most := z[from:from+n], z[from]
+		for _, v := range row {
+			most = max(most, v)
+		}
+		for k, v := range row {
+			dst[from+k] = v - most
+		}
+	}
+}
+
+// of is the loss of an observation without its weight, sum_k y_k (log sum_m exp z_m - z_k), for z less its largest
+// entry and e = exp z, without cancellation where the probability of a class is near 1.
+func (l *Multinomial) of(z, e, y []float64) (sum float64) {
 	most, rest := floats.MaxIdx(z), 0.0
-	for k, v := range z {
+	for k, v := range e {
 		if k != most {
-			rest += math.Exp(v - z[most])
+			rest += v
 		}
 	}
+	log := math.Log1p(rest)
 	for k, v := range y {
 		if v > 0 {
-			sum += v * (z[most] - z[k] + math.Log1p(rest))
+			sum += v * (log - z[k])
 		}
 	}
 	return sum
@@ -111,14 +139,19 @@ func (l *Multinomial) Value(z, y array.Batch) float64 {
 }
 
 func (l *Multinomial) parts(dst, z, y []float64) {
-	l.each(len(z), func(w float64, from, to int) {
-		v := 0.0
-		if w > 0 {
-			v = w * l.of(z[from:to], y[from:to])
-		}
-		for i := from; i < to; i++ {
-			dst[i] = v
-		}
+	l.ranges(len(z), func(lo, hi int) {
+		e := make([]float64, hi-lo)
+		aboveMost(dst[lo:hi], z[lo:hi], l.classes)
+		elementary.Exp(e, dst[lo:hi])
+		l.within(lo, hi, func(w float64, from, to int) {
+			v := 0.0
+			if w > 0 {
+				v = w * l.of(dst[from:to], e[from-lo:to-lo], y[from:to])
+			}
+			for i := from; i < to; i++ {
+				dst[i] = v
+			}
+		})
 	})
 }
 
@@ -127,59 +160,100 @@ func (l *Multinomial) parts(dst, z, y []float64) {
 func (l *Multinomial) set(dst, z, y array.Batch, of func(w float64, p, y []float64)) {
 	check("the multinomial loss", dst, z, y)
 	p, on := z.ToHost(), y.ToHost()
-	l.each(len(p), func(w float64, from, to int) {
-		if w == 0 {
-			clear(p[from:to])
-			return
-		}
-		softmax(p[from:to], p[from:to])
-		of(w, p[from:to], on[from:to])
+	l.ranges(len(p), func(lo, hi int) {
+		softmax(p[lo:hi], p[lo:hi], l.classes)
+		l.within(lo, hi, func(w float64, from, to int) {
+			if w == 0 {
+				clear(p[from:to])
+				return
+			}
+			of(w, p[from:to], on[from:to])
+		})
 	})
 	dst.Device().Upload(dst, p)
 }
 
-// Gradient sets dst to w_i (p_ik - y_ik), without cancellation where both are near 1.
-func (l *Multinomial) Gradient(dst, z, y array.Batch) {
-	l.set(dst, z, y, func(w float64, p, y []float64) {
-		for k, v := range y {
-			if v == 1 {
-				p[k] = 0
-				p[k] = -floats.Sum(p)
-			} else {
-				p[k] -= v
+// Gradient sets dst to w_i (p_ik - y_ik).
+func (l *Multinomial) Gradient(dst, z, y array.Batch) { l.set(dst, z, y, slopeOf) }
+
+// Curvature sets dst to a diagonal above the second derivative.
+func (l *Multinomial) Curvature(dst, z, y array.Batch) { l.set(dst, z, y, diagonalOf) }
+
+// together sets slope and curve, and returns the value, with one exponential for an entry.
+func (l *Multinomial) together(slope, curve, z, y array.Batch) float64 {
+	check("the multinomial loss", slope, z, y)
+	check("the multinomial loss", curve, z)
+	p, on, d := z.ToHost(), y.ToHost(), z.N()
+	slopes, curves, sums := make([]float64, d), make([]float64, d), make([]float64, parallel.Parts(d, l.atOnce()))
+	l.ranges(d, func(lo, hi int) {
+		e, z := slopes[lo:hi], curves[lo:hi]
+		aboveMost(z, p[lo:hi], l.classes)
+		elementary.Exp(e, z)
+		l.within(lo, hi, func(w float64, from, to int) {
+			if w == 0 {
+				clear(slopes[from:to])
+				clear(curves[from:to])
+				return
 			}
-		}
-		floats.Scale(w, p)
+			e, z, y, sum := slopes[from:to], curves[from:to], on[from:to], 0.0
+			sums[lo/l.atOnce()] += w * l.of(z, e, y)
+			for _, v := range e {
+				sum += v
+			}
+			floats.Scale(1/sum, e)
+			copy(z, e)
+			slopeOf(w, e, y)
+			diagonalOf(w, z, y)
+		})
 	})
+	slope.Device().Upload(slope, slopes)
+	curve.Device().Upload(curve, curves)
+	return floats.Sum(sums)
 }
 
-// Curvature sets dst to a diagonal above the second derivative: w_i p_ik, or where a class has more than half of the
-// probability 2 w_i p_ik (1 - p_ik), beside which the rest of the block is diagonally dominant.
-func (l *Multinomial) Curvature(dst, z, y array.Batch) {
-	l.set(dst, z, y, func(w float64, p, _ []float64) {
-		if at := floats.MaxIdx(p); p[at] > 0.5 {
-			first := p[at]
-			p[at] = 0
-			rest := floats.Sum(p)
-			for k, v := range p {
-				p[k] = 2 * v * (1 - v)
-			}
-			p[at] = 2 * first * rest
+// slopeOf replaces p by w (p - y), without cancellation where both are near 1.
+func slopeOf(w float64, p, y []float64) {
+	for k, v := range y {
+		if v == 1 {
+			p[k] = 0
+			p[k] = -floats.Sum(p)
+		} else {
+			p[k] -= v
 		}
-		floats.Scale(w, p)
-	})
+	}
+	floats.Scale(w, p)
+}
+
+// diagonalOf replaces p by w p, or where a class has more than half of the probability 2 w p (1 - p), beside which the
+// rest of the block is diagonally dominant.
+func diagonalOf(w float64, p, _ []float64) {
+	if at := floats.MaxIdx(p); p[at] > 0.5 {
+		first := p[at]
+		p[at] = 0
+		rest := floats.Sum(p)
+		for k, v := range p {
+			p[k] = 2 * v * (1 - v)
+		}
+		p[at] = 2 * first * rest
+	}
+	floats.Scale(w, p)
 }
 
 func (l *Multinomial) Product(dst, v, z, y array.Batch) {
 	check("the multinomial loss", v, z)
 	p, x := z.ToHost(), v.ToHost()
-	l.each(len(p), func(w float64, from, to int) {
-		p, x := p[from:to], x[from:to]
-		softmax(p, p)
-		mean := floats.Dot(p, x)
-		for k, v := range x {
-			x[k] = w * p[k] * (v - mean)
-		}
+	l.ranges(len(p), func(lo, hi int) {
+		softmax(p[lo:hi], p[lo:hi], l.classes)
+		l.within(lo, hi, func(w float64, from, to int) {
+			p, x := p[from:to], x[from:to]
+			mean := 0.0
+			for k, v := range x {
+				mean += p[k] * v
+			}
+			for k, v := range x {
+				x[k] = w * p[k] * (v - mean)
+			}
+		})
 	})
 	dst.Device().Upload(dst, x)
 }
@@ -187,11 +261,13 @@ func (l *Multinomial) Product(dst, v, z, y array.Batch) {
 // Root returns R with the blocks w_i^{1/2} diag(p_i)^{1/2} (I - 1 p_i*).
 func (l *Multinomial) Root(z, y array.Batch) (Root, error) {
 	r := &multinomialRoot{l.classes, z.ToHost(), make([]float64, z.N())}
-	l.each(len(r.p), func(w float64, from, to int) {
-		softmax(r.p[from:to], r.p[from:to])
-		for i := from; i < to; i++ {
-			r.root[i] = math.Sqrt(w * r.p[i])
-		}
+	l.ranges(len(r.p), func(lo, hi int) {
+		softmax(r.p[lo:hi], r.p[lo:hi], l.classes)
+		l.within(lo, hi, func(w float64, from, to int) {
+			for i := from; i < to; i++ {
+				r.root[i] = math.Sqrt(w * r.p[i])
+			}
+		})
 	})
 	return r, nil
 }
@@ -262,9 +338,7 @@ func (l *Multinomial) Weights() (array.Batch, bool) { return array.Batch{}, fals
 func (l *Multinomial) Lipschitz() float64 { return l.largest / 2 }
 
 func (l *Multinomial) mean(dst, z []float64) {
-	for from := 0; from < len(z); from += l.classes {
-		softmax(dst[from:from+l.classes], z[from:from+l.classes])
-	}
+	l.ranges(len(z), func(lo, hi int) { softmax(dst[lo:hi], z[lo:hi], l.classes) })
 }
 
 // shareError is how far from 1 the shares of an observation may add up to.
@@ -301,7 +375,7 @@ func (l *Multinomial) check(y []float64) error {
 
 func (l *Multinomial) least(y array.Batch) (sum float64) {
 	on := y.ToHost()
-	l.each(len(on), func(w float64, from, to int) {
+	l.within(0, len(on), func(w float64, from, to int) {
 		for _, v := range on[from:to] {
 			if v > 0 {
 				sum -= w * v * math.Log(v)
@@ -314,9 +388,10 @@ func (l *Multinomial) least(y array.Batch) (sum float64) {
 // gap is the relative entropy of y + u/w and p, +Inf where the former are no probabilities.
 func (l *Multinomial) gap(u, z, y array.Batch) (sum float64) {
 	off, at, on := u.ToHost(), z.ToHost(), y.ToHost()
-	p := make([]float64, l.classes)
-	l.each(len(off), func(w float64, from, to int) {
-		off, at, on := off[from:to], at[from:to], on[from:to]
+	all := make([]float64, len(at))
+	l.ranges(len(at), func(lo, hi int) { softmax(all[lo:hi], at[lo:hi], l.classes) })
+	l.within(0, len(off), func(w float64, from, to int) {
+		off, at, on, p := off[from:to], at[from:to], on[from:to], all[from:to]
 		if w == 0 {
 			if floats.Norm(off, 1) > 0 {
 				sum = math.Inf(1)
@@ -327,11 +402,16 @@ func (l *Multinomial) gap(u, z, y array.Batch) (sum float64) {
 			sum = math.Inf(1)
 			return
 		}
-		softmax(p, at)
-		logs := floats.LogSumExp(at)
+		logs := math.NaN()
 		for k, v := range off {
-			move := v/w + on[k] - p[k]
-			sum += w * relativeEntropy(on[k]+v/w, p[k], at[k]-logs, move)
+			move, log := v/w+on[k]-p[k], 0.0
+			if !isNear(move, p[k]) {
+				if math.IsNaN(logs) {
+					logs = floats.LogSumExp(at)
+				}
+				log = at[k] - logs
+			}
+			sum += w * relativeEntropy(on[k]+v/w, p[k], log, move)
 		}
 	})
 	return sum

@@ -16,45 +16,44 @@ var ErrGroupDetermines = errors.New("a group of observations determines a part o
 // symmetric with eigenvalues in [0, 1]; with weights of the observations, or a loss, that of the whitened problem.
 type Block struct {
 	chol mat.Cholesky
-	root *mat.Dense // R_G where I - R_G R_G* is factored, k x k, because k is less than the size of the group
+	rows *mat.Dense // R_G* where I - R_G R_G* is factored, k x k, because k is less than the size of the group
 }
 
 // leastBlock is the least reciprocal condition number of I - D_GG, whose largest eigenvalue is 1 or near it, with which
 // a group can be left out.
 const leastBlock = 1 - mostLeverage
 
-// BlockOf is the block of D = R* R, for R_G, the k columns of R that belong to the group.
-func BlockOf(root *mat.Dense) (*Block, error) {
-	k, m := root.Dims()
-	b, less := new(Block), new(mat.Dense)
+// BlockOf is the block of D = R* R, for R_G*, the k numbers of R for each observation of the group as a row.
+func BlockOf(rows *mat.Dense) (*Block, error) {
+	m, k := rows.Dims()
+	b, less := new(Block), mat.NewSymDense(min(k, m), nil)
 	if k < m {
-		b.root = root
-		less.Mul(root, root.T())
+		b.rows = rows
+		less.SymOuterK(-1, rows.T())
 	} else {
-		less.Mul(root.T(), root)
+		less.SymOuterK(-1, rows)
 	}
 	return b, b.factorize(less)
 }
 
 // BlockFrom is the block of a D_GG that is known by its entries.
 func BlockFrom(d *mat.Dense) (*Block, error) {
-	b := new(Block)
-	return b, b.factorize(d)
-}
-
-func (b *Block) factorize(less *mat.Dense) error {
-	n, _ := less.Dims()
-	rest := mat.NewSymDense(n, nil)
+	b, n := new(Block), d.RawMatrix().Rows
+	less := mat.NewSymDense(n, nil)
 	for i := range n {
 		for c := i; c < n; c++ {
-			v := -(less.At(i, c) + less.At(c, i)) / 2
-			if i == c {
-				v++
-			}
-			rest.SetSym(i, c, v)
+			less.SetSym(i, c, -(d.At(i, c)+d.At(c, i))/2)
 		}
 	}
-	if !b.chol.Factorize(rest) || !(b.chol.Cond() <= 1/leastBlock) {
+	return b, b.factorize(less)
+}
+
+// factorize factors I + less.
+func (b *Block) factorize(less *mat.SymDense) error {
+	for i := range less.SymmetricDim() {
+		less.SetSym(i, i, 1+less.At(i, i))
+	}
+	if !b.chol.Factorize(less) || !(b.chol.Cond() <= 1/leastBlock) {
 		return ErrGroupDetermines
 	}
 	return nil
@@ -66,19 +65,18 @@ func (b *Block) factorize(less *mat.Dense) error {
 // r + R_G* (I - R_G R_G*)^{-1} R_G r.
 func (b *Block) LeftOut(r []float64) ([]float64, error) {
 	out, x := mat.NewVecDense(len(r), nil), mat.NewVecDense(len(r), r)
-	if b.root == nil {
+	if b.rows == nil {
 		if err := b.chol.SolveVecTo(out, x); err != nil {
 			return nil, fmt.Errorf("risk: %w", err)
 		}
 		return out.RawVector().Data, nil
 	}
-	k, _ := b.root.Dims()
-	in := mat.NewVecDense(k, nil)
-	in.MulVec(b.root, x)
+	in := mat.NewVecDense(b.rows.RawMatrix().Cols, nil)
+	in.MulVec(b.rows.T(), x)
 	if err := b.chol.SolveVecTo(in, in); err != nil {
 		return nil, fmt.Errorf("risk: %w", err)
 	}
-	out.MulVec(b.root.T(), in)
+	out.MulVec(b.rows, in)
 	out.AddVec(out, x)
 	return out.RawVector().Data, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -54,13 +55,14 @@ func (j *Job) blocks(ctx context.Context) (blocks, error) {
 		}
 		if root := j.asked(engine.Closed{Root: inner}).Root; root != nil {
 			return func(places []int) (*risk.Block, error) {
-				r := mat.NewDense(max(len(root)/d, 1), len(places), nil)
-				for k := range len(root) / d {
+				k := max(len(root)/d, 1)
+				rows := make([]float64, len(places)*k)
+				for from := 0; from < len(root); from += d {
 					for at, i := range places {
-						r.Set(k, at, root[k*d+i])
+						rows[at*k+from/d] = root[from+i]
 					}
 				}
-				return risk.BlockOf(r)
+				return risk.BlockOf(mat.NewDense(len(places), k, rows))
 			}, nil
 		}
 	}
@@ -109,7 +111,13 @@ func (j *Job) leaveGroups(ctx context.Context, r *Risk, whitened func(i int) (fl
 	if t.Units == 0 {
 		return nil
 	}
-	decided, errs, mean, sums, err := j.leaveTogether(ctx, t, whitened, predict)
+	var many atomic.Int64
+	errs, mean, sums, err := j.leaveTogether(ctx, t, whitened, predict, func(places []int, block *risk.Block) {
+		if block.Most() > mostDecided {
+			many.Add(int64(len(places)))
+		}
+	})
+	decided := many.Load()
 	linear := loss.Quadratic(j.problem.Loss) && prox.StructureOf(j.problem.R).Quadratic.Known // then this is exact
 	if err == nil && !linear && float64(decided) > mostOfThem*float64(len(j.Y)) {
 		err = fmt.Errorf("%d of %d observations are in groups that decide more than %g of a direction of their own "+
@@ -136,12 +144,10 @@ func mustEnd(ctx context.Context, err error) error {
 }
 
 // leaveTogether are the errors of predicting observations without their units, with their mean and their sums over
-// units times Units/d. decided is the number of observations in units that decide more than mostDecided of a direction
-// of their own fit.
+// units times Units/d. each sees the block of every unit, several at a time.
 func (j *Job) leaveTogether(ctx context.Context, t Together, whitened func(i int) (float64, error),
-	predict func(whitened, left []float64)) (decided int, errs []float64, mean risk.CrossValidation, sums []float64,
-	err error) {
-	var many atomic.Int64
+	predict func(whitened, left []float64), each func(places []int, block *risk.Block)) (errs []float64,
+	mean risk.CrossValidation, sums []float64, err error) {
 	all, left := make([]float64, len(j.Y)), make([]float64, len(j.Y))
 	err = j.eachUnit(ctx, t, func(places []int, blocks blocks) (err error) {
 		rest := make([]float64, len(places))
@@ -155,10 +161,8 @@ func (j *Job) leaveTogether(ctx context.Context, t Together, whitened func(i int
 		if err != nil {
 			return err
 		}
+		each(places, block)
 		out, err := block.LeftOut(rest)
-		if block.Most() > mostDecided {
-			many.Add(int64(len(places)))
-		}
 		for n, i := range places {
 			if err == nil {
 				left[i] = out[n]
@@ -167,7 +171,7 @@ func (j *Job) leaveTogether(ctx context.Context, t Together, whitened func(i int
 		return err
 	})
 	if err != nil {
-		return 0, nil, mean, nil, err
+		return nil, mean, nil, err
 	}
 	predict(all, left)
 	sums = make([]float64, t.Units)
@@ -177,8 +181,11 @@ func (j *Job) leaveTogether(ctx context.Context, t Together, whitened func(i int
 	if mean = risk.OverUnits(sums, len(left)); math.IsNaN(mean.Mean) || math.IsInf(mean.Mean, 0) {
 		err = errors.New("one Newton step towards a fit without a group leaves the range of the loss")
 	}
-	return int(many.Load()), left, mean, sums, err
+	return left, mean, sums, err
 }
+
+// Units go to a goroutine in about unitChunks chunks or more, of at most mostUnits.
+const unitChunks, mostUnits = 32, 64
 
 // eachUnit calls f for every unit with its observations, several at a time, until one fails.
 func (j *Job) eachUnit(ctx context.Context, t Together, f func(places []int, of blocks) error) error {
@@ -188,12 +195,18 @@ func (j *Job) eachUnit(ctx context.Context, t Together, f func(places []int, of 
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
-	for _, places := range folds.Members(t.Unit, t.Units) {
+	units := folds.Members(t.Unit, t.Units)
+	for some := range slices.Chunk(units, max(min(len(units)/unitChunks, mostUnits), 1)) {
 		g.Go(func() error {
-			if ctx.Err() != nil {
-				return ctx.Err()
+			for _, places := range some {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				if err := Guard(func() error { return f(places, of) }); err != nil {
+					return err
+				}
 			}
-			return Guard(func() error { return f(places, of) })
+			return nil
 		})
 	}
 	return g.Wait()
@@ -285,7 +298,7 @@ func (j *Job) leaveEach(ctx context.Context, r *Risk, whitened func(i int) (floa
 	}
 	var single Together
 	single.Unit, single.Units = folds.Folds{Each: loss.StructureOf(j.problem.Loss).Each}.Units(len(j.Y))
-	_, losses, mean, sums, err := j.leaveTogether(ctx, single, whitened, predict)
+	losses, mean, sums, err := j.leaveTogether(ctx, single, whitened, predict, func([]int, *risk.Block) {})
 	if errors.Is(err, risk.ErrGroupDetermines) {
 		err = risk.ErrLeverage
 	}

@@ -102,12 +102,12 @@ func (o *rooted) Adjoint(dst, z array.Batch) {
 }
 
 func (o *rooted) each(dst, v array.Batch, of func(dst, v []float64)) {
-	host := v.ToHost()
+	one := make([]float64, v.N())
 	for i := range v.K() {
-		one := host[i*v.N():][:v.N()]
+		v.Device().Download(one, v.Rows(i, i+1))
 		of(one, one)
+		dst.Device().Upload(dst.Rows(i, i+1), one)
 	}
-	dst.Device().Upload(dst, host)
 }
 
 func (o *rooted) dense() *mat.Dense {
