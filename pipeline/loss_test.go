@@ -166,6 +166,50 @@ func TestLeaveOneOutOfLossesAgainstRefits(t *testing.T) {
 	}
 }
 
+// Groups of which all rows but one agree: without that one the fit runs away from it, further than one Newton step
+// tells. Leave-one-out is then that of refits with a ridge penalty, and not known with an l1 penalty.
+func TestLeaveOneOutWhereOneStepIsNotEnough(t *testing.T) {
+	dev := array.NewHost()
+	const groups, rows = 15, 4
+	x, y := mat.NewDense(groups*rows, groups, nil), make([]float64, groups*rows)
+	for i := range y {
+		x.Set(i, i/rows, 1)
+		if y[i] = 1; i%rows == 0 && i/rows%2 == 0 {
+			y[i] = 0
+		}
+	}
+	a := linops.NewDense(dev, x)
+	defer a.Release()
+	for kind, r := range map[string]prox.Prox{"ridge": prox.NewSquaredL2(0.01), "l1": prox.NewL1(0.01)} {
+		p := vjp.Problem{A: a, Loss: makeLoss(t, "logistic", nil), R: r, Device: dev}
+		s, err := vjp.NewSolver(t.Context(), solve.Default(p), p, vjp.Options{Tol: 1e-10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pipe, err := pipeline.New(s, pipeline.Options{ALO: true, KeepB: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := pipe.Estimate(t.Context(), y)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 0.0
+		for i := range y {
+			weighted := func(w []float64) *loss.Pointwise { return makeLoss(t, "logistic", w) }
+			want += refitted(t, p, weighted, i, y, got.B) / float64(len(y))
+		}
+		t.Logf("%s: leave-one-out %g ± %g, refits %g, %d unresolved", kind, got.ALO, got.ALOStdErr, want, got.Unresolved)
+		switch {
+		case kind == "ridge" && !(math.Abs(got.ALO/want-1) < 0.01):
+			t.Errorf("leave-one-out %g, refits %g", got.ALO, want)
+		case kind == "l1" && (!math.IsNaN(got.ALO) || got.Unresolved == 0):
+			t.Errorf("leave-one-out %g with %d unresolved, refits %g", got.ALO, got.Unresolved, want)
+		}
+		s.Release()
+	}
+}
+
 // Leave-one-out of the Huber loss agrees with refits, or is not known: from a delta with which no
 // observation has curvature to one with which all have. Where in some direction none has any the fit is
 // not unique, which is said, and its divergence may be any part of that direction.

@@ -17,9 +17,12 @@ import (
 )
 
 const (
-	// settled is the change of a step to a fit without an observation, over the whole change of the linear predictors,
-	// at which steps end, after at most mostTowards. What is left changes the loss by far less than its error bar.
+	// settled is the change of a step to a fit without an observation, over the smaller one of those of the linear
+	// predictors by the first step and by all, at which steps end, after at most mostTowards. What is left changes the
+	// loss by far less than its error bar.
 	settled, mostTowards = 1e-4, 60
+	// farthest is how many times as far as it has come by itself a step is carried on.
+	farthest = 10
 )
 
 // errTogether says that groups are not left out.
@@ -68,13 +71,14 @@ func (j *Job) leaveJoint(ctx context.Context, r *Risk, l loss.Joint) error {
 	slope, losses, open := make([]float64, d), make([]float64, d), 0
 	l.SlopeWithout(-1, slope, r.MuHat, j.Y)
 	for first := 0; first < d; first += hutch.DefaultBatch {
-		m := &leavers{j: j, l: l, root: root, z: r.MuHat, slope: slope, first: first,
-			moves: make([]float64, min(hutch.DefaultBatch, d-first)*d)}
+		m := &leavers{j: j, root: root, z: r.MuHat, slope: slope,
+			without: func(k int, dst, z []float64) { l.SlopeWithout(first+k, dst, z, j.Y) },
+			moves:   make([]float64, min(hutch.DefaultBatch, d-first)*d)}
 		unsettled, err := m.settle(ctx)
 		if err != nil {
 			return err
 		}
-		open += unsettled
+		open += len(unsettled)
 		parallel.For(len(m.moves)/d, func(k int) {
 			losses[first+k] = l.Share(first+k, m.at(k), j.Y)
 		})
@@ -96,15 +100,15 @@ func (j *Job) leaveJoint(ctx context.Context, r *Risk, l loss.Joint) error {
 	return nil
 }
 
-// leavers are the fits without some observations that follow each other.
+// leavers are fits without some observations: without sets dst to the slopes at z of the loss of the k-th one, and is
+// called from several goroutines.
 type leavers struct {
-	j     *Job
-	l     loss.Joint
-	root  loss.Root
-	z     []float64 // of the fit to all
-	slope []float64 // there
-	first int
-	moves []float64 // dz of each
+	j       *Job
+	root    loss.Root
+	without func(k int, dst, z []float64)
+	z       []float64 // of the fit to all
+	slope   []float64 // there
+	moves   []float64 // dz of each
 }
 
 func (m *leavers) at(k int) []float64 {
@@ -112,13 +116,13 @@ func (m *leavers) at(k int) []float64 {
 	return floats.AddTo(make([]float64, d), m.z, m.moves[k*d:][:d])
 }
 
-// settle takes steps until all are done, and returns how many are not. With S = R C R* and x = R dz a step is
+// settle takes steps until all are done, and returns those that are not. With S = R C R* and x = R dz a step is
 //
 //	x = S (x + R*^+ (l'(z) - l_i'(z + dz))).
 //
 // Steps after the first are Anderson's (1965) of depth 1: what one step leaves is along few directions, as the part of
 // one observation in the fit is. A fit whose steps are done takes no more.
-func (m *leavers) settle(ctx context.Context) (unsettled int, err error) {
+func (m *leavers) settle(ctx context.Context) (unsettled []int, err error) {
 	d := len(m.z)
 	open := lists.Upto(len(m.moves) / d)
 	next, fits := make([]float64, len(m.moves)), make([]leaver, len(open))
@@ -128,13 +132,13 @@ func (m *leavers) settle(ctx context.Context) (unsettled int, err error) {
 	for range mostTowards {
 		parallel.For(len(open), func(at int) {
 			k, force := open[at], next[at*d:][:d]
-			m.l.SlopeWithout(m.first+k, force, m.at(k), m.j.Y)
+			m.without(k, force, m.at(k))
 			floats.SubTo(force, m.slope, force)
 			m.root.InverseAdjoint(force, force)
 			floats.Add(force, fits[k].x)
 		})
 		if err := m.apply(ctx, next[:len(open)*d]); err != nil {
-			return 0, err
+			return nil, err
 		}
 		parallel.For(len(open), func(at int) {
 			fits[open[at]].step(m.root, next[at*d:][:d], m.moves[open[at]*d:][:d])
@@ -143,12 +147,13 @@ func (m *leavers) settle(ctx context.Context) (unsettled int, err error) {
 			break
 		}
 	}
-	return len(open), m.j.view.Err()
+	return open, m.j.view.Err()
 }
 
 // leaver is a fit without an observation: x, where the step before it has led, and what that step was.
 type leaver struct {
 	x, to, rest   []float64
+	first         float64 // the largest entry of dz by the first step
 	stepped, done bool
 }
 
@@ -156,7 +161,10 @@ type leaver struct {
 func (f *leaver) step(root loss.Root, to, dz []float64) {
 	before := slices.Clone(dz)
 	root.Inverse(dz, to)
-	if f.done = floats.Distance(dz, before, math.Inf(1)) <= settled*floats.Norm(dz, math.Inf(1)); f.done {
+	if !f.stepped {
+		f.first = floats.Norm(dz, math.Inf(1))
+	}
+	if f.done = floats.Distance(dz, before, math.Inf(1)) <= settled*min(f.first, floats.Norm(dz, math.Inf(1))); f.done {
 		return
 	}
 	back := 0.0
@@ -166,7 +174,7 @@ func (f *leaver) step(root loss.Root, to, dz []float64) {
 	}
 	if f.stepped {
 		if change := floats.Dot(f.x, f.x); change > 0 {
-			back = floats.Dot(f.rest, f.x) / change
+			back = max(-farthest, min(floats.Dot(f.rest, f.x)/change, farthest))
 		}
 	}
 	for i, v := range to {

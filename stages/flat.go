@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
+
+	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 	"surepipe/loss"
 	"surepipe/risk"
@@ -30,10 +34,12 @@ const (
 	// the fit: with h_i = w_i a_i it is of the order of w elsewhere, 1e-8, and the number of directions
 	// where they alone determine the fit.
 	mostFlat = 1e-3
-	// mostSecond is the largest mean change of the left-out losses by a second Newton step, in error
-	// bars of leave-one-out. Against refits of l1 and ridge penalties with 20 to 200 observations it is
-	// below 0.1 where leave-one-out is right within its bar, and above 1 elsewhere.
-	mostSecond = 0.5
+	// mostOpen is the largest mean change of the left-out losses by steps that are not taken, or do not end, in error
+	// bars of leave-one-out.
+	mostOpen = 0.5
+	// fewFirst is the number of observations whose refits tell first how much of what may change does, and manySteps
+	// about how many steps one takes.
+	fewFirst, manySteps = 8, 6
 )
 
 func (j *Job) flatness(muHat []float64) (*flatness, error) {
@@ -114,97 +120,125 @@ func (f *flatness) leftOut(i int, a float64) (z, value float64) {
 	return z, f.known.At(i, z, f.y[i])
 }
 
-// secondStep checks leave-one-out by one Newton step with a second one. Without observation i the
-// first moves the linear predictors by
-//
-//	dz_k = C_ki g_i,   C = A H^{-1} A*,   g_i = l'_i/(1 - l''_i C_ii),
-//
-// and the slopes of the others by l^(2)_k dz_k and a remainder rho_k, which is 0 only as long as none of
-// them crosses a kink of the curvature. The second step, with the same H, moves z_i by
-//
-//	-sum_{k != i} C_ik rho_k/(1 - l''_i C_ii).
-//
-// The observations with the largest steps are checked, as many as are cheap. The error is a
-// [risk.UnresolvedError] where the changes of their losses are not small against the error bar.
-func (j *Job) secondStep(ctx context.Context, f *flatness, diagonal []float64, stdErr float64) error {
-	d := len(diagonal)
-	step := make([]float64, d)
-	var order []int
-	for i, h := range diagonal {
-		if f.w[i] > 0 {
-			step[i] = f.shift(i, h) * f.slopes[i] / (1 - f.curves[i]*f.shift(i, h))
-			order = append(order, i)
-		}
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(math.Abs(step[b]), math.Abs(step[a])) })
-	each := 4*math.Max(j.solution.Linearization.Closed().DiagonalFlops/float64(d), 1) + 100*float64(d)
-	order = order[:min(len(order), int(cheapDiagonal/each)+1)]
-
-	changes := make([]float64, 0, len(order))
-	for part := range slices.Chunk(order, hutch.DefaultBatch) {
-		images, err := j.columns(ctx, part)
+// moveOn corrects leave-one-out by one Newton step, for the leverages, where that does not tell the refits: without
+// observation i it moves z_i by dz_i, and where that is not small against the unit in which the loss changes its
+// curvature, the others have another one there. Further steps, with the curvature of the fit to all, then lead to the
+// fit without observation i, if the regularizer's manifold stays. They are taken for the observations whose losses
+// may change most, until the others, by what these change, do not matter. Their losses count where there is one
+// manifold only. A [risk.UnresolvedError] says that what they change elsewhere, or may, is not small against the error
+// bar.
+func (j *Job) moveOn(ctx context.Context, f *flatness, leverages []float64, r risk.LeaveOneOutResult) (
+	risk.LeaveOneOutResult, error) {
+	d := len(leverages)
+	losses, open := f.ahead(leverages)
+	order, left, tolerated := lists.Upto(d), floats.Sum(open), mostOpen*float64(d)*r.StdErr
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(open[b], open[a]) })
+	each := manySteps * (4*math.Max(j.solution.Linearization.Closed().DiagonalFlops/float64(d), 1) + 100*float64(d))
+	whole, affordable := math.IsInf(j.solution.Linearization.Closed().SpaceMargin, 1), int(cheapDiagonal/each)+1
+	before, _ := risk.Mean(losses)
+	off, moved, checked, count, ratio := 0.0, 0.0, 0.0, 0, 1.0
+	for n := fewFirst; ratio*left > tolerated && len(order) > 0 && affordable > 0; n = hutch.DefaultBatch {
+		n = min(n, len(order), affordable)
+		further, unsettled, err := j.refits(ctx, f, order[:n])
 		if err != nil {
-			return err
+			return r, err
 		}
-		for n, i := range part {
-			change, err := j.secondChange(f, i, f.shift(i, diagonal[i]), images[n*d:][:d])
-			if err != nil {
-				return err
+		for k, i := range order[:n] {
+			change := open[i]
+			if !unsettled[k] {
+				if change = math.Abs(further[k] - losses[i]); whole {
+					losses[i] = further[k]
+				}
 			}
-			changes = append(changes, math.Abs(change))
+			moved, checked, left = moved+change, checked+open[i], left-open[i]
+			if !whole || unsettled[k] {
+				off += change
+			}
+			if change > tolerated/float64(d) {
+				count++
+			}
+		}
+		order, affordable, ratio = order[n:], affordable-n, moved/checked
+	}
+	mean, stdErr := risk.Mean(losses)
+	if off += ratio * max(left, 0); checked > 0 && !(off <= tolerated) || math.IsNaN(mean) {
+		return r, &risk.UnresolvedError{Count: max(count, 1), D: d,
+			Why: fmt.Sprintf("move the fit to where the %s loss has another curvature, so that steps from it do not "+
+				"lead to the fits without them", f.known.Name)}
+	}
+	if checked > 0 {
+		r.Mean, r.StdErr = r.Mean+mean-before, math.Hypot(stdErr, r.ProbesErr)
+		if j.left != nil {
+			j.keepLeftOut(losses)
 		}
 	}
-	sum, count := 0.0, 0
-	for _, v := range changes {
-		sum += v / float64(d)
-		if v > mostSecond*stdErr {
-			count++
-		}
-	}
-	if sum <= mostSecond*stdErr {
-		return nil
-	}
-	return &risk.UnresolvedError{Count: max(count, 1), D: d,
-		Why: fmt.Sprintf("move the fit to where the %s loss has another curvature, so that one Newton step does "+
-			"not tell the fit without them", f.known.Name)}
+	return r, nil
 }
 
-func (j *Job) columns(ctx context.Context, places []int) ([]float64, error) {
-	d := len(j.Y)
-	v, image := j.view.Alloc(len(places), d), j.view.Alloc(len(places), d)
-	defer array.Free(v, image)
-	for n, i := range places {
-		hutch.UnitVectors(v.Rows(n, n+1), i)
+// ahead are the losses of the observations by one Newton step, and what steps after it may change, if the fit moves by
+// as much again for each unit of the loss, and at most once more.
+func (f *flatness) ahead(leverages []float64) (losses, open []float64) {
+	unit := cmp.Or(f.known.Unit, 1)
+	losses, open = make([]float64, len(f.z)), make([]float64, len(f.z))
+	for i, h := range leverages {
+		a := f.shift(i, h)
+		step := a * f.slopes[i] / (1 - f.curves[i]*a)
+		losses[i], open[i] = f.z[i]+step, f.z[i]+step+step*min(math.Abs(step)/unit, 1)
 	}
-	if err := j.inSweeps().Apply(ctx, image, v, make([]float64, len(places))); err != nil {
-		return nil, err
+	f.losses(losses)
+	f.losses(open)
+	for i, v := range losses {
+		open[i] = math.Abs(open[i] - v)
 	}
-	return image.ToHost(), j.view.Err()
+	return losses, open
 }
 
-// secondChange is the change of the left-out loss of observation i by the second step, for a = C_ii and
-// the column of the whitened derivative.
-func (j *Job) secondChange(f *flatness, i int, a float64, column []float64) (float64, error) {
-	d, left := len(column), 1-f.curves[i]*a
-	moved, c := slices.Clone(f.z), make([]float64, d)
-	for k, v := range column {
-		if f.w[k] > 0 {
-			c[k] = v / math.Sqrt(f.w[i]*f.w[k])
-		}
-		moved[k] += c[k] * f.slopes[i] / left
+// refits are the losses of some observations in the fits without each of them, and whether steps do not lead there.
+func (j *Job) refits(ctx context.Context, f *flatness, places []int) (losses []float64, unsettled []bool, err error) {
+	d := len(f.z)
+	root := make(roots, d)
+	for i, w := range f.w {
+		root[i] = math.Sqrt(w)
 	}
-	z, y := j.view.Put(moved, 1, d), j.view.Put(f.y, 1, d)
-	slope := j.view.Alloc(1, d)
-	defer func() {
-		array.Free(z, y, slope)
-	}()
-	j.problem.Loss.Gradient(slope, z, y)
-	second := 0.0
-	for k, s := range slope.ToHost() {
-		if k != i {
-			second -= c[k] * (s - f.slopes[k] - f.curves[k]*(moved[k]-f.z[k])) / left
+	var one sync.Mutex // of the device's memory
+	m := &leavers{j: j, root: root, z: f.z, slope: f.slopes, moves: make([]float64, len(places)*d),
+		without: func(k int, dst, z []float64) {
+			one.Lock()
+			defer one.Unlock()
+			at, y, slope := j.view.Put(z, 1, d), j.view.Put(f.y, 1, d), j.view.Alloc(1, d)
+			defer array.Free(at, y, slope)
+			j.problem.Loss.Gradient(slope, at, y)
+			copy(dst, slope.ToHost())
+			dst[places[k]] = 0
+		}}
+	open, err := m.settle(ctx)
+	losses, unsettled = make([]float64, len(places)), make([]bool, len(places))
+	for k, i := range places {
+		losses[k] = f.known.At(i, f.z[i]+m.moves[k*d+i], f.y[i])
+	}
+	for _, k := range open {
+		unsettled[k] = true
+	}
+	return losses, unsettled, err
+}
+
+// roots is a diagonal [loss.Root].
+type roots []float64
+
+func (r roots) Forward(dst, v []float64) { floats.MulTo(dst, r, v) }
+func (r roots) Adjoint(dst, v []float64) { floats.MulTo(dst, r, v) }
+func (r roots) Columns(x []float64, n int) {
+	for i, v := range r {
+		floats.Scale(v, x[i*n:][:n])
+	}
+}
+func (r roots) InverseAdjoint(dst, v []float64) { r.Inverse(dst, v) }
+func (r roots) Inverse(dst, v []float64) {
+	for i, s := range r {
+		if s > 0 {
+			dst[i] = v[i] / s
+		} else {
+			dst[i] = 0
 		}
 	}
-	at, before := f.leftOut(i, a)
-	return f.known.At(i, at+second, f.y[i]) - before, j.view.Err()
 }

@@ -127,8 +127,8 @@ func (j *Job) lossCriteria(ctx context.Context, r *Risk) error {
 			return v
 		}
 	})
-	if err == nil && some {
-		err = j.secondStep(ctx, f, j.diagonal, left.StdErr)
+	if err == nil {
+		left, err = j.moveOn(ctx, f, j.leverages, left)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -94,12 +94,12 @@ func (r *Swept) Doubts() (all Notes) {
 		all.Add(warning.NoLeaveGroupOut, "leave-group-out is not known at %d of %d points, where groups decide a part "+
 			"of their own fit: the minimizer is that of the others; compare --criterion cv", withoutValue, s.Points)
 	}
-	if missing > 0 {
+	if missing > 0 && r.besideUnknown() {
 		why := "whose leverages are too near to 1 for the probes (--trace exact, more --queries, or another " +
 			"--criterion)"
 		if r.Header.LossName != "" {
-			why = "without which steps from the fit do not tell what it would be (another weight, or another " +
-				"parameter of the loss, such as --huber-delta)"
+			why = "without which steps from the fit do not tell what it would be (--criterion cv, a larger weight, " +
+				"or another parameter of the loss, such as --huber-delta)"
 		}
 		all.Add(warning.NoLeaveOneOut, "leave-one-out is not known at %d of %d points because of up to %d "+
 			"observations, "+why+": the minimizer is that of the others", missing, s.Points, most)
@@ -119,6 +119,28 @@ func (r *Swept) Doubts() (all Notes) {
 			"is enough, or try another --solver", n, s.Points)
 	}
 	return all
+}
+
+// besideUnknown reports whether the criterion is not known at a point next to the minimizer, which may then have less.
+// On a grid of several weights it is true.
+func (r *Swept) besideUnknown() bool {
+	if len(r.Axes) > 1 {
+		return true
+	}
+	best := r.Lines[r.Summary.Minimizer.Index].Swept(r.Axes)[0]
+	for _, sign := range []float64{-1, 1} {
+		nearest, unknown := math.Inf(1), false
+		for _, l := range r.Lines {
+			if off := sign * (l.Swept(r.Axes)[0] - best); off > 0 && off < nearest {
+				v, _ := l.Value(r.Options.Criterion)
+				nearest, unknown = off, math.IsNaN(v)
+			}
+		}
+		if unknown {
+			return true
+		}
+	}
+	return false
 }
 
 // doubtfulChoice warns where the choice is likely to cost more than is tolerable, or to look better than it is.
