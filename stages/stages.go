@@ -71,28 +71,28 @@ func Call[In, V, Out any](ctx context.Context, workers int, in In, first Step[In
 	}
 	var g errgroup.Group
 	g.SetLimit(workers)
-	var from func(i int) func(V) error
-	from = func(i int) func(V) error {
-		return func(v V) error {
-			work := func() error {
-				switch {
-				case ctx.Err() != nil:
-					return ctx.Err()
-				case i < len(between):
-					return between[i].Step(ctx, v, from(i+1))
-				}
-				return last(ctx, v, func(o Out) error {
-					out = o
-					return nil
-				})
-			}
-			if busy(v) && g.TryGo(func() error { return guarded(work) }) {
+	to := make([]func(V) error, len(between)+1) // what receives before each step
+	take := func(i int, v V) error {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case i < len(between):
+			return between[i].Step(ctx, v, to[i+1])
+		}
+		return last(ctx, v, func(o Out) error {
+			out = o
+			return nil
+		})
+	}
+	for i := range to {
+		to[i] = func(v V) error {
+			if busy(v) && g.TryGo(func() error { return guarded(func() error { return take(i, v) }) }) {
 				return nil
 			}
-			return work()
+			return take(i, v)
 		}
 	}
-	err = guarded(func() error { return first(ctx, in, from(0)) })
+	err = guarded(func() error { return first(ctx, in, to[0]) })
 	if failed := g.Wait(); err != nil || failed != nil {
 		return out, context.Cause(ctx)
 	}

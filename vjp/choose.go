@@ -351,16 +351,18 @@ func (s *setting) choose(ctx context.Context, j prox.Derivative, m *prox.Model) 
 // modelSpace stands for the space of the model in a rule.
 const modelSpace = "the model's space"
 
+// kinds are those of spaces in words.
+var kinds = map[space.Kind]string{
+	space.Whole: "all coordinates", space.Subset: "free coordinates",
+	space.Cluster:   "clusters of equal coordinates",
+	space.FixedRank: "tangent space of matrices of fixed rank", space.Product: "product of the blocks' spaces",
+	space.Hyperplane: "hyperplane of an active constraint", space.Spanned: "span of a basis",
+	space.Complement: "tangent space of the active constraints",
+	space.Symmetric:  "tangent space of symmetric matrices of fixed rank",
+}
+
 func describe(a linops.Operator, m *prox.Model) string {
 	_, p := a.Dims()
-	kinds := map[space.Kind]string{
-		space.Whole: "all coordinates", space.Subset: "free coordinates",
-		space.Cluster:   "clusters of equal coordinates",
-		space.FixedRank: "tangent space of matrices of fixed rank", space.Product: "product of the blocks' spaces",
-		space.Hyperplane: "hyperplane of an active constraint", space.Spanned: "span of a basis",
-		space.Complement: "tangent space of the active constraints",
-		space.Symmetric:  "tangent space of symmetric matrices of fixed rank",
-	}
 	kind, ok := kinds[m.Space.Form().Kind]
 	if !ok {
 		kind = "the regularizer's space"

@@ -122,7 +122,12 @@ func (l *linearization) spaced(m *prox.Model, v array.Batch, off float64) {
 // cleanup is what to do where what follows fails or panics, the last first. It is set to nil where it does not.
 type cleanup []func()
 
-func (c *cleanup) add(f ...func()) { *c = append(*c, f...) }
+func (c *cleanup) add(f func()) {
+	if *c == nil {
+		*c = make(cleanup, 0, 4)
+	}
+	*c = append(*c, f)
+}
 
 func (c *cleanup) run() {
 	for i := len(*c) - 1; i >= 0; i-- {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/solve/internal/faces"
 )
@@ -47,12 +48,9 @@ func splittingOf(r prox.Structure, n int) splitting {
 
 // of is the penalty of some coordinates.
 func (s *splitting) of(set []int) faces.Penalty {
-	var p faces.Penalty
-	for _, j := range set {
-		p.W, p.Q, p.Positive = append(p.W, s.w[j]), append(p.Q, s.q[j]), append(p.Positive, s.positive[j])
-		if s.owner != nil {
-			p.Group = append(p.Group, s.owner[j])
-		}
+	p := faces.Penalty{W: lists.Pick(s.w, set), Q: lists.Pick(s.q, set), Positive: lists.Pick(s.positive, set)}
+	if s.owner != nil {
+		p.Group = lists.Pick(s.owner, set)
 	}
 	return p
 }
