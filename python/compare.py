@@ -3,11 +3,13 @@
 
     SUREPIPE_BINARY=./surepipe PYTHONPATH=python /usr/bin/python3 python/compare.py [--write docs/python.md]
 
-Each table is split 20 times, two thirds to fit. Times are processor seconds of a fit: of Python and of the worker.
+Each table is split 20 times, two thirds to fit. Times are processor seconds of a fit: of Python and of the worker. A
+pause goes before each: numpy's BLAS leaves threads that wait for more work, and take processor time, for a while.
 Needs Debian's python3-sklearn, python3-pandas, r-base-core and r-cran-mass.
 """
 
 import argparse
+import glob
 import subprocess
 import time
 import warnings
@@ -22,6 +24,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 import surepipe
 
 SPLITS = 20
+PAUSE = 0.05  # seconds
 
 
 def of_r(name, response, drop=()):
@@ -85,9 +88,11 @@ def loss(kind, e, X, y):
 
 def seconds():
     """Processor seconds of this process and of the worker."""
-    with open(f"/proc/{surepipe.worker().process.pid}/stat") as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return time.process_time() + (int(fields[11]) + int(fields[12])) / 100
+    taken = 0
+    for path in glob.glob(f"/proc/{surepipe.worker().process.pid}/task/*/schedstat"):
+        with open(path, encoding="ascii") as f:
+            taken += int(f.read().split()[0])
+    return time.process_time() + taken / 1e9
 
 
 def main():
@@ -106,6 +111,7 @@ def main():
             order = np.random.default_rng(k).permutation(len(y))
             train, test = order[:len(y) * 2 // 3], order[len(y) * 2 // 3:]
             for i, e in enumerate(estimators(kind)):
+                time.sleep(PAUSE)
                 begin = seconds()
                 e.fit(X.iloc[train], y.iloc[train])
                 took[i] += seconds() - begin
@@ -114,7 +120,7 @@ def main():
         bar = np.std((ours - theirs) / theirs.mean(), ddof=1) / np.sqrt(SPLITS)
         ms = [1000 * t / SPLITS for t in took]
         lines.append(f"| {title} | {len(y)} x {X.shape[1]} | {ours.mean():.4g} | {theirs.mean():.4g} | "
-                     f"{ours.mean() / theirs.mean():.3f} ± {bar:.3f} | {ms[0]:.0f} | {ms[1]:.0f} | "
+                     f"{ours.mean() / theirs.mean():.3f} ± {bar:.3f} | {ms[0]:.1f} | {ms[1]:.0f} | "
                      f"{ms[1] / ms[0]:.1f} |")
         print(lines[-1], flush=True)
     if options.write:
