@@ -221,8 +221,8 @@ func checkSigma(shape Shape, sigma []float64, mask []bool) error {
 	for i, v := range sigma {
 		if !(v > 0) || math.IsInf(v, 1) {
 			if mask == nil || mask[i] {
-				return fmt.Errorf("series: sigma is %g at the voxel (%d, %d, %d), expected a positive number, or a "+
-					"mask without that voxel", v, i%shape.Image[0], i/shape.Image[0]%shape.Image[1], i/shape.area())
+				return &ValueError{fmt.Sprintf("sigma is %g", v), shape.voxel(i/shape.area(), i%shape.area()),
+					"a positive number, or a mask without that voxel"}
 			}
 		}
 	}

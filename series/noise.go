@@ -225,8 +225,8 @@ func NoiseOf(scan Source, patch Extent, magnitudes bool) (Noise, error) {
 			sum := 0.0
 			for t, v := range values[i*shape.course():][:shape.course()] {
 				if math.IsNaN(v) || math.IsInf(v, 0) {
-					return Noise{}, fmt.Errorf("series: volume %d of the noise scan holds %g at the voxel (%d, %d, "+
-						"%d), expected finite numbers", t/shape.Parts(), v, i%shape.Image[0], i/shape.Image[0], z)
+					return Noise{}, &ValueError{fmt.Sprintf("volume %d of the noise scan holds %g", t/shape.Parts(), v),
+						shape.voxel(z, i), "finite numbers"}
 				}
 				sum += v * v
 			}
@@ -234,8 +234,8 @@ func NoiseOf(scan Source, patch Extent, magnitudes bool) (Noise, error) {
 			if magnitudes {
 				variance /= 2
 			}
-			x, y := i%shape.Image[0], i/shape.Image[0]
-			all = append(all, patchNoise{[3]float64{float64(x), float64(y), float64(z)}, variance})
+			at := shape.voxel(z, i)
+			all = append(all, patchNoise{[3]float64{float64(at[0]), float64(at[1]), float64(z)}, variance})
 		}
 	}
 	return smooth(shape, patch, all), nil

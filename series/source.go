@@ -109,6 +109,21 @@ func (w *slab) hold(z, n int) error {
 	return nil
 }
 
+// ValueError says that a value of a series, of its noise scan or of sigma cannot be used.
+type ValueError struct {
+	Found    string // such as "volume 4 holds NaN"
+	Voxel    Extent // x, y and z, counted from 0
+	Expected string
+}
+
+func (e *ValueError) Error() string {
+	return fmt.Sprintf("series: %s at the voxel (%d, %d, %d), expected %s", e.Found, e.Voxel[0], e.Voxel[1], e.Voxel[2],
+		e.Expected)
+}
+
+// voxel is the place of voxel i of slice z.
+func (s Shape) voxel(z, i int) Extent { return Extent{i % s.Image[0], i / s.Image[0], z} }
+
 // inside reports whether voxel i of slice z is in the mask.
 func (w *slab) inside(z, i int) bool {
 	return w.mask == nil || w.mask[z*w.from.Shape().area()+i]
@@ -121,8 +136,8 @@ func (w *slab) check(s []float64, z int) error {
 	for i := range shape.area() {
 		for t, v := range s[i*course : (i+1)*course] {
 			if (math.IsNaN(v) || math.IsInf(v, 0)) && w.inside(z, i) {
-				return fmt.Errorf("series: volume %d holds %g at the voxel (%d, %d, %d), expected finite numbers, or "+
-					"a mask without that voxel", t/shape.Parts(), v, i%shape.Image[0], i/shape.Image[0], z)
+				return &ValueError{fmt.Sprintf("volume %d holds %g", t/shape.Parts(), v), shape.voxel(z, i),
+					"finite numbers, or a mask without that voxel"}
 			}
 		}
 	}

@@ -231,6 +231,20 @@ func TestArraysOfAnyAxes(t *testing.T) {
 	if _, err := json.Marshal(a); err != nil {
 		t.Error(err)
 	}
+
+	// Errors count voxels as the array does.
+	values[((2*4+1)*6+3)*7+5] = math.NaN() // [2, 1, 3, 5] of the array with the series first
+	for path, value := range map[string]dataio.Array{
+		first: {Shape: []int{12, 4, 6, 7}, Data: values}, last: {Shape: []int{4, 6, 7, 12}, Data: turned(values, 12, 1)},
+	} {
+		if err := dataio.WriteNPY(path, value); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Run(context.Background(), Request{Data: path, SeriesLast: path == last, Sigma: "3", Patch: "3"})
+		if want := path + ": volume 2 holds NaN at [1, 3, 5], expected"; err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
+	}
 }
 
 func TestBadSeriesAreRefused(t *testing.T) {

@@ -21,6 +21,8 @@ type input interface {
 	create(path string, volumes int, real bool) (output, error)
 	// array is the output of an array with those axes, which goes to write.
 	array(volumes int, real bool, write func(dataio.Array) error) output
+	// place names a voxel as the file's user counts.
+	place(voxel series.Extent) string
 	Close() error
 }
 
@@ -58,6 +60,10 @@ type nifti struct {
 
 func (n nifti) Shape() series.Shape {
 	return series.Shape{Image: n.Size, Volumes: n.Volumes, Complex: n.Complex}
+}
+
+func (nifti) place(voxel series.Extent) string {
+	return fmt.Sprintf("the voxel (%d, %d, %d)", voxel[0], voxel[1], voxel[2])
 }
 
 func (n nifti) volume(path string) ([]float64, error) {
@@ -113,6 +119,13 @@ type arrays struct {
 }
 
 func (arrays) Close() error { return nil }
+
+// place is the index of the voxel in a volume's axes.
+func (s arrays) place(voxel series.Extent) string {
+	index := voxel[:len(s.axes)]
+	slices.Reverse(index)
+	return strings.ReplaceAll(fmt.Sprint(index), " ", ", ")
+}
 
 func read(files dataio.Files, path string) (a dataio.Array, err error) {
 	set, err := dataio.OpenAs(path, dataio.TableOptions{Files: files})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"strconv"
@@ -184,7 +185,7 @@ func Run(ctx context.Context, r Request) (_ *Result, err error) {
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, badInput(err, j.Data)
+		return nil, j.badInput(err, j.Data)
 	}
 	for len(j.files) > 0 {
 		if err := j.files[0].Commit(); err != nil {
@@ -196,15 +197,18 @@ func Run(ctx context.Context, r Request) (_ *Result, err error) {
 }
 
 // badInput marks the errors of package series, which are about the values of files: path is that of the volumes.
-func badInput(err error, path string) error {
-	text, ours := strings.CutPrefix(err.Error(), "series: ")
-	switch {
-	case !ours:
-		return err
-	case strings.HasPrefix(text, "volume "):
-		return study.Errorf("%s: %s", path, text)
+func (j *job) badInput(err error, path string) error {
+	if v := (*series.ValueError)(nil); errors.As(err, &v) {
+		text := fmt.Sprintf("%s at %s, expected %s", v.Found, j.from.place(v.Voxel), v.Expected)
+		if strings.HasPrefix(v.Found, "volume ") {
+			text = path + ": " + text
+		}
+		return study.Errorf("%s", text)
 	}
-	return study.Errorf("%s", text)
+	if text, ours := strings.CutPrefix(err.Error(), "series: "); ours {
+		return study.Errorf("%s", text)
+	}
+	return err
 }
 
 func (j *job) open() (input, error) {
@@ -344,7 +348,7 @@ func (j *job) findSigma(ctx context.Context) (err error) {
 		part.From = "Marchenko-Pastur"
 		n, err := series.EstimateNoise(ctx, j.from, j.noisePatch(), j.options.Mask)
 		if err != nil {
-			return badInput(err, j.Data)
+			return j.badInput(err, j.Data)
 		}
 		j.noise, j.estimated = &n, true
 	}
@@ -378,7 +382,7 @@ func (j *job) noiseOf(scan input) error {
 	magnitudes := !scan.Shape().Complex && !j.shape.Complex && nonnegative(scan)
 	n, err := series.NoiseOf(scan, j.noisePatch(), magnitudes)
 	if err != nil {
-		return badInput(err, cmp.Or(j.NoiseScan, j.Data))
+		return j.badInput(err, cmp.Or(j.NoiseScan, j.Data))
 	}
 	j.noise = &n
 	return nil
