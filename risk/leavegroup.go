@@ -3,7 +3,13 @@ package risk
 import (
 	"errors"
 	"fmt"
+	"slices"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/lapack"
+	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -15,7 +21,7 @@ var ErrGroupDetermines = errors.New("a group of observations determines a part o
 // Block is I - D_GG, factored, for the observations G of a group that is left out. D is the derivative of mu_hat,
 // symmetric with eigenvalues in [0, 1]; with weights of the observations, or a loss, that of the whitened problem.
 type Block struct {
-	chol mat.Cholesky
+	chol blas64.Triangular
 	rows *mat.Dense // R_G* where I - R_G R_G* is factored, k x k, because k is less than the size of the group
 }
 
@@ -48,37 +54,48 @@ func BlockFrom(d *mat.Dense) (*Block, error) {
 	return b, b.factorize(less)
 }
 
-// factorize factors I + less.
+// factorize factors I + less, whose eigenvalues are at most 1: its determinant is at most the least of them.
 func (b *Block) factorize(less *mat.SymDense) error {
-	for i := range less.SymmetricDim() {
-		less.SetSym(i, i, 1+less.At(i, i))
+	s := less.RawSymmetric()
+	for i := range s.N {
+		s.Data[i*s.Stride+i]++
 	}
-	if !b.chol.Factorize(less) || !(b.chol.Cond() <= 1/leastBlock) {
+	work := make([]float64, 3*s.N)
+	norm, ok := lapack64.Lansy(lapack.MaxColumnSum, s, work), false
+	if b.chol, ok = lapack64.Potrf(s); !ok {
 		return ErrGroupDetermines
 	}
-	return nil
+	det := 1.0
+	for i := range s.N {
+		det *= s.Data[i*s.Stride+i] * s.Data[i*s.Stride+i]
+	}
+	if det >= leastBlock*float64(s.N) || lapack64.Pocon(s, norm, work, make([]int, s.N)) >= leastBlock {
+		return nil
+	}
+	return ErrGroupDetermines
+}
+
+// solve replaces x by the factored matrix's inverse times x.
+func (b *Block) solve(x []float64) {
+	lapack64.Potrs(b.chol, blas64.General{Rows: len(x), Cols: 1, Stride: 1, Data: x})
 }
 
 // LeftOut is (I - D_GG)^{-1} r in a new slice. For the residuals r = (y - mu_hat)_G of least squares or ridge
 // regression these are exactly the residuals of the group in a fit to all others; for other estimators by one Newton
 // step towards that fit, see [LeaveOneOut], which this is for a group of one. With R_G of few rows it is
 // r + R_G* (I - R_G R_G*)^{-1} R_G r.
-func (b *Block) LeftOut(r []float64) ([]float64, error) {
-	out, x := mat.NewVecDense(len(r), nil), mat.NewVecDense(len(r), r)
+func (b *Block) LeftOut(r []float64) []float64 {
+	out := slices.Clone(r)
 	if b.rows == nil {
-		if err := b.chol.SolveVecTo(out, x); err != nil {
-			return nil, fmt.Errorf("risk: %w", err)
-		}
-		return out.RawVector().Data, nil
+		b.solve(out)
+		return out
 	}
-	in := mat.NewVecDense(b.rows.RawMatrix().Cols, nil)
-	in.MulVec(b.rows.T(), x)
-	if err := b.chol.SolveVecTo(in, in); err != nil {
-		return nil, fmt.Errorf("risk: %w", err)
-	}
-	out.MulVec(b.rows, in)
-	out.AddVec(out, x)
-	return out.RawVector().Data, nil
+	rows, in := b.rows.RawMatrix(), make([]float64, b.chol.N)
+	vector := func(x []float64) blas64.Vector { return blas64.Vector{N: len(x), Inc: 1, Data: x} }
+	blas64.Gemv(blas.Trans, 1, rows, vector(r), 0, vector(in))
+	b.solve(in)
+	blas64.Gemv(blas.NoTrans, 1, rows, vector(in), 1, vector(out))
+	return out
 }
 
 // powerSteps are those of inverse iteration: a few digits of an eigenvalue that is near 1.
@@ -86,18 +103,15 @@ const powerSteps = 12
 
 // Most is the largest eigenvalue of D_GG: how much the group decides of its own fit in some direction.
 func (b *Block) Most() float64 {
-	n := b.chol.SymmetricDim()
-	x := mat.NewVecDense(n, nil)
-	for i := range n {
-		x.SetVec(i, 1+float64(i%7)-float64(i%3))
+	x := make([]float64, b.chol.N)
+	for i := range x {
+		x[i] = 1 + float64(i%7) - float64(i%3)
 	}
 	size := 1.0
 	for range powerSteps {
-		x.ScaleVec(1/mat.Norm(x, 2), x)
-		if b.chol.SolveVecTo(x, x) != nil {
-			return 1
-		}
-		size = mat.Norm(x, 2)
+		floats.Scale(1/floats.Norm(x, 2), x)
+		b.solve(x)
+		size = floats.Norm(x, 2)
 	}
 	return 1 - 1/size
 }

@@ -15,6 +15,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/internal/parallel"
 	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/risk"
@@ -54,15 +55,17 @@ func (j *Job) blocks(ctx context.Context) (blocks, error) {
 			return nil, err
 		}
 		if root := j.asked(engine.Closed{Root: inner}).Root; root != nil {
+			k, all := max(len(root)/d, 1), transposed(root, d)
 			return func(places []int) (*risk.Block, error) {
-				k := max(len(root)/d, 1)
-				rows := make([]float64, len(places)*k)
-				for from := 0; from < len(root); from += d {
-					for at, i := range places {
-						rows[at*k+from/d] = root[from+i]
-					}
+				n, first := len(places), places[0]
+				if places[n-1] == first+n-1 {
+					return risk.BlockOf(mat.NewDense(n, k, all[first*k:(first+n)*k]))
 				}
-				return risk.BlockOf(mat.NewDense(len(places), k, rows))
+				rows := make([]float64, 0, n*k)
+				for _, i := range places {
+					rows = append(rows, all[i*k:(i+1)*k]...)
+				}
+				return risk.BlockOf(mat.NewDense(n, k, rows))
 			}, nil
 		}
 	}
@@ -85,6 +88,20 @@ func (j *Job) blocks(ctx context.Context) (blocks, error) {
 		}
 		return risk.BlockFrom(block)
 	}, nil
+}
+
+// transposed has the columns of rows of length d, one after the other; a column of 0 where there are no rows.
+func transposed(rows []float64, d int) []float64 {
+	k := max(len(rows)/d, 1)
+	out := make([]float64, d*k)
+	parallel.Ranges(d, atATime/8, func(lo, hi int) {
+		for r := range len(rows) / d {
+			for i, v := range rows[r*d+lo : r*d+hi] {
+				out[(lo+i)*k+r] = v
+			}
+		}
+	})
+	return out
 }
 
 func (j *Job) imagesOfUnits(ctx context.Context, places []int) ([]float64, error) {
@@ -162,13 +179,10 @@ func (j *Job) leaveTogether(ctx context.Context, t Together, whitened func(i int
 			return err
 		}
 		each(places, block)
-		out, err := block.LeftOut(rest)
-		for n, i := range places {
-			if err == nil {
-				left[i] = out[n]
-			}
+		for n, v := range block.LeftOut(rest) {
+			left[places[n]] = v
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, mean, nil, err
