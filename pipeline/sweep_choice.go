@@ -224,14 +224,15 @@ func DefaultCriterion(p vjp.Problem, sigma2 float64, groups bool) risk.Criterion
 
 // SweepCriterion is the default of a sweep: DefaultCriterion, but CV for a table of at most fewRows rows and no fewer
 // columns, of which the regularizer chooses some, where it would be GCV or ALO, and for a loss whose observations do
-// not stand alone where these are too many for ALO.
+// not stand alone where these are too many for ALO, or left out in groups.
 func SweepCriterion(p vjp.Problem, sigma2 float64, groups bool) risk.Criterion {
 	d := 0
 	if p.A != nil {
 		d, _ = p.A.Dims()
 	}
-	refits := FewRows(p) || stages.LeavesJointly(loss.StructureOf(p.Loss).Joint, d, false) != nil
-	return risk.DefaultCriterion(sigma2, lossName(p) == "", Completes(p), refits, groups && p.A != nil)
+	joint := loss.StructureOf(p.Loss).Joint
+	refits := FewRows(p) || stages.LeavesJointly(joint, d, false) != nil || groups && joint != nil
+	return risk.DefaultCriterion(sigma2, lossName(p) == "", Completes(p), refits, groups && joint == nil && p.A != nil)
 }
 
 // ChoosesAmongMany reports whether some columns are chosen of a table with no fewer columns than rows. The least of a

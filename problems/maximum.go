@@ -66,6 +66,10 @@ func (m *maximizer) positive(maximum func() (float64, error)) func() (float64, e
 			return 0, &zeroMaximum{fmt.Sprintf("y is constant but for rounding errors, from %.17g to %.17g", least,
 				most)}
 		}
+		if c := m.data.Coordinates; c.Lower != nil || c.Upper != nil {
+			return 0, &zeroMaximum{"what has no penalty fits y, or no column of X is correlated with y in a " +
+				"direction that the bounds of its coefficient allow"}
+		}
 		return 0, &zeroMaximum{"what has no penalty fits y, or nothing in X is correlated with y"}
 	}
 }

@@ -27,6 +27,8 @@ type LossTerms struct {
 	// Size is the number of observations as Schwarz's criterion counts them, 0 for that of y.
 	Size   int
 	Fitted []float64
+	// Predicts says that Fitted is an expectation of y, and not z itself because the loss has none.
+	Predicts bool
 }
 
 func lossTerms(l loss.Loss, z, y array.Batch) *LossTerms {
@@ -35,7 +37,7 @@ func lossTerms(l loss.Loss, z, y array.Batch) *LossTerms {
 	}
 	known := loss.StructureOf(l)
 	t := &LossTerms{Name: known.Name, Likelihood: known.Likelihood, Value: l.Value(z, y), Deviance: math.NaN(),
-		Fitted: z.ToHost()}
+		Fitted: z.ToHost(), Predicts: known.Mean != nil}
 	if t.Name == "" {
 		t.Name = "custom"
 	}

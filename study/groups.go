@@ -20,11 +20,16 @@ const mostAlike, leastSteps = 5, 2.5
 // An effect of the column that is no straight line, but smooth, makes B large too. Neighbouring values then agree: the
 // mean square of the differences of their means (von Neumann) takes the place of B, with 3 in the place of the first 2
 // and above 2.5, or there is no note.
-// Columns of texts are indicators in X, which leave residuals of mean 0.
+// Residuals are those about the estimate of the mean, where the loss has one. Columns of texts are indicators in X,
+// which leave residuals of mean 0.
 func (r *Swept) rowsInGroups(notes *Notes) {
 	t, mu := r.Data.Table, r.Chosen.MuHat
-	if t == nil || t.X == nil || len(mu) != len(t.Y) || t.Groups != nil || r.Options.Folds.Blocks > 0 ||
-		r.Header.LossName != "" {
+	if l := r.Chosen.LossTerms; l != nil {
+		if mu = l.Fitted; !l.Predicts {
+			return
+		}
+	}
+	if t == nil || t.X == nil || len(mu) != len(t.Y) || t.Groups != nil || r.Options.Folds.Blocks > 0 {
 		return
 	}
 	name, most := "", 0.0

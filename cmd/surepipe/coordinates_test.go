@@ -85,3 +85,13 @@ func TestColumnsOfAGroupComeFromAFile(t *testing.T) {
 		t.Errorf("status %d, %s, %s", status, fmt.Sprintf("%.200s", stdout), stderr)
 	}
 }
+
+// Where bounds leave no way down the error of a multiple of the maximum says so.
+func TestMaximumWithinBounds(t *testing.T) {
+	data := text(t, "t.csv", "a,y\n1,-1\n2,-2.5\n3,-2\n4,-4\n")
+	status, _, stderr := command(t, "run", "--problem", "lasso", "--data", data, "--response", "y", "--lower", "0",
+		"--lambda", "0.1max")
+	if status != exitUsage || !strings.Contains(stderr, "in a direction that the bounds of its coefficient allow") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+}

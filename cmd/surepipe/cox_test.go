@@ -3,7 +3,9 @@ package main
 import (
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -195,5 +197,34 @@ func TestCoxErrors(t *testing.T) {
 		if status != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: status %d, %s, expected %s", args, status, stderr, want)
 		}
+	}
+}
+
+// Groups of events are left out by refits, which is the default then; visits of counts that agree are told.
+func TestGroupsUnderOtherLosses(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 2))
+	var events, counts strings.Builder
+	events.WriteString("id,x,t,e\n")
+	counts.WriteString("id,x,n\n")
+	for id := range 30 {
+		much := math.Exp(r.NormFloat64())
+		for range 4 {
+			x, n, below := r.NormFloat64(), 0, 5*much
+			for below -= r.ExpFloat64(); below > 0; below -= r.ExpFloat64() {
+				n++
+			}
+			fmt.Fprintf(&events, "%d,%g,%g,%d\n", id, x, r.ExpFloat64(), r.IntN(2))
+			fmt.Fprintf(&counts, "%d,%g,%d\n", id, x, n)
+		}
+	}
+	_, _, s := sweepLines(t, "--problem", "lasso", "--loss", "cox", "--data", text(t, "e.csv", events.String()),
+		"--response", "e", "--time", "t", "--groups", "id", "--lambda", "0.1max:max:3")
+	if s.Criterion != "cv" || strings.Contains(fmt.Sprint(s.Warnings), "criterion-undefined") {
+		t.Errorf("criterion %s, warnings %v", s.Criterion, s.Warnings)
+	}
+	_, _, s = sweepLines(t, "--problem", "lasso", "--loss", "poisson", "--data", text(t, "n.csv", counts.String()),
+		"--response", "n", "--lambda", "0.1max:max:3")
+	if got := fmt.Sprint(s.Warnings); !strings.Contains(got, "rows-in-groups") {
+		t.Errorf("warnings %s", got)
 	}
 }
