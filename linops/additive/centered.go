@@ -16,8 +16,19 @@ import (
 // that are constant up to the last digits of their entries. These columns, and constant ones,
 // become 0.
 func CenterColumns(x *mat.Dense) (c *mat.Dense, means []float64, constant []int) {
-	d, n := x.Dims()
 	c = mat.DenseCopyOf(x)
+	means, rest := center(c)
+	for _, j := range rest {
+		if first := x.At(0, j); slices.ContainsFunc(mat.Col(nil, j, x), func(v float64) bool { return v != first }) {
+			constant = append(constant, j)
+		}
+	}
+	return c, means, constant
+}
+
+// center subtracts the means of the columns of c, and sets those to 0 that are constant up to the last digits.
+func center(c *mat.Dense) (means []float64, rest []int) {
+	d, n := c.Dims()
 	means = make([]float64, n)
 	// A second pass subtracts the rounding error of the first mean.
 	for range 2 {
@@ -39,16 +50,13 @@ func CenterColumns(x *mat.Dense) (c *mat.Dense, means []float64, constant []int)
 	}
 	for j, v := range most {
 		if v <= 4*0x1p-52*math.Abs(means[j]) {
-			if first := x.At(0, j); slices.ContainsFunc(mat.Col(nil, j, x),
-				func(v float64) bool { return v != first }) {
-				constant = append(constant, j)
-			}
+			rest = append(rest, j)
 			for i := range d {
 				c.Set(i, j, 0)
 			}
 		}
 	}
-	return c, means, constant
+	return means, rest
 }
 
 // Centered is A - 1 m*, where m are the means of A's columns. It applies A and then the projection

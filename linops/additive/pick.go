@@ -42,10 +42,10 @@ func (c constant) Pick(dev array.Device, a linops.Operator, rows []int, shared *
 	p := &Picked{Pi: Constant(len(rows)), Whole: a, Terms: c.terms}
 	d, q := some.Dims()
 	if x := linops.StructureOf(some); x.Dense != nil && x.Entries == linops.Known(float64(d)*float64(q)) {
-		centered, means, _ := CenterColumns(x.Dense())
-		p.Means = means
+		picked := x.Dense() // a copy of the rows
 		release()
-		on := linops.NewDense(dev, centered)
+		p.Means, _ = center(picked)
+		on := linops.NewDense(dev, picked)
 		p.A, p.Release = on, on.Release
 		return p, nil
 	}
