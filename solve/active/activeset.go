@@ -38,14 +38,12 @@ type activeSet struct {
 	slope *[]float64  // where to put A*(A b - y) at the solution; nil where that is not asked for
 }
 
-// Entry is the entry of active sets.
 var Entry = engine.Entry{
 	Name: "active-set", About: "l1, weighted l1, elastic net, b >= 0 and groups exactly, by Newton steps on " +
 		"active sets; of K b too, where A and K are matrices and K's rows independent",
 	New: newRecorded, Newton: true, Path: true,
 }
 
-// newRecorded makes the method whose iterations are recorded for an unrolled derivative.
 func newRecorded(ctx context.Context, p engine.Problem, _ engine.Options) (engine.Method, error) {
 	switch {
 	case p.Loss != nil:
@@ -57,7 +55,6 @@ func newRecorded(ctx context.Context, p engine.Problem, _ engine.Options) (engin
 	return gradient.New(ctx, "active-set", p, true)
 }
 
-// New takes the weights of the regularizer.
 func New(_ context.Context, s engine.Task) (engine.Solver, error) { return newActiveSet(s), nil }
 
 func newActiveSet(s engine.Task) *activeSet {
@@ -136,7 +133,6 @@ func (s *activeSet) finish(ctx context.Context, n *newton) (*engine.Solution, er
 	return sol, nil
 }
 
-// solution is the outcome, which takes what it needs from the rounds.
 func (n *newton) solution() (*engine.Solution, error) {
 	o, p := n.s.Task.Options, n.s.Task.Problem
 	sol := &engine.Solution{Convergence: n.Convergence, Choices: slices.Clone(o.Choices), B: n.b, MuHat: n.z}
@@ -187,7 +183,6 @@ func (w *workspace) factored(set []int) (engine.Factored, bool) {
 	return f, true
 }
 
-// gram is the Gram matrix of a set of coordinates, nil where one is not in the working set.
 func (w *workspace) gram(set []int) []float64 {
 	places := lists.Pick(w.place, set)
 	if slices.Contains(places, -1) {

@@ -155,7 +155,6 @@ func (s *screened) tall(ctx context.Context, w *screening) (bool, error) {
 	return part != nil, err
 }
 
-// solveTall is solveAll by the Gram matrix of the columns in memory.
 func (s *screened) solveTall(ctx context.Context, w *screening, t *together, y, start array.Batch, steps []step,
 	path *engine.Path) error {
 	var inner engine.Task

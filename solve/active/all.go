@@ -63,7 +63,6 @@ func (a *allColumns) began(y, at []float64) {
 	a.begun = append(a.begun[max(len(a.begun)-max(a.holds, 1)+1, 0):], start{y, at})
 }
 
-// hold is one more that releases it.
 func (a *allColumns) hold() *allColumns {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,7 +70,6 @@ func (a *allColumns) hold() *allColumns {
 	return a
 }
 
-// release frees the columns when all have.
 func (a *allColumns) release() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -160,7 +160,6 @@ func (c *chords) extend(ctx context.Context) error {
 	return nil
 }
 
-// off is the optimality on W.
 func (c *chords) off() float64 {
 	all, byColumn := 0.0, 0.0
 	for i, j := range c.w.set {
@@ -193,7 +192,6 @@ func (c *chords) scale() float64 {
 	return 1
 }
 
-// model minimizes it, and sets d. same says that the minimum has the signs of b.
 func (c *chords) model(ctx context.Context) (same, ok bool, err error) {
 	s, p := c.scale(), c.w.separate
 	to := c.a.of(c.w.set)
@@ -336,7 +334,6 @@ func (c *chords) descend() bool {
 	return true
 }
 
-// arrive computes the slopes and the gradient on W at the new point.
 func (c *chords) arrive() error {
 	c.now.At(c.n.s.Problem.Loss, c.y)
 	c.adjoint(c.g, c.now.Slope)
@@ -358,13 +355,11 @@ func (c *chords) land() error {
 	return c.dev.Err()
 }
 
-// forward sets dst = A x for x on W, whose columns are held with weighted rows.
 func (c *chords) forward(dst array.Batch, x []float64) {
 	c.w.forward(dst, x)
 	c.held.unweighted(dst, dst)
 }
 
-// adjoint sets x = A* v on W.
 func (c *chords) adjoint(x []float64, v array.Batch) {
 	c.held.unweightedAdjoint(c.z, v)
 	c.w.adjoint(x, c.z)

@@ -33,7 +33,6 @@ type heldWeights struct {
 	blocks *blockRoots
 }
 
-// operator is A with the rows weighted.
 func (h *heldWeights) operator(a linops.Operator) linops.Operator {
 	if h.blocks != nil {
 		return engine.NewRooted(a, h.blocks, h.blocks.each)
@@ -87,7 +86,6 @@ func heldBy(path *engine.Path, outer *engine.Family, y []float64) *heldWeights {
 	return nil
 }
 
-// newHeldWeights keeps sqrt(w) on a device.
 func newHeldWeights(dev array.Device, outer *engine.Family, y, root []float64) *heldWeights {
 	h := &heldWeights{outer: outer, y: y, family: &engine.Family{Moves: true}, root: dev.Alloc(1, len(root)),
 		host: slices.Clone(root)}

@@ -15,7 +15,6 @@ import (
 	"surepipe/solve/restrict"
 )
 
-// newton is one solve by active sets.
 type newton struct {
 	engine.Acceptance
 	s       *activeSet
@@ -124,7 +123,6 @@ func (n *newton) begin(ctx context.Context, from engine.From) error {
 	return n.dev.Err()
 }
 
-// keep hands the workspace on to the path.
 func (n *newton) keep(path *engine.Path) {
 	if path == nil {
 		return
@@ -132,7 +130,6 @@ func (n *newton) keep(path *engine.Path) {
 	path.Kept, n.workspace = n.workspace, nil
 }
 
-// open makes a workspace.
 func (n *newton) open(ctx context.Context) error {
 	d, dim := n.s.Task.Problem.A.Dims()
 	n.workspace = newWorkspace(n.s.Task.Family, &n.s.splitting, d, dim)
@@ -187,7 +184,6 @@ func (n *newton) tell() {
 	n.report(progress.Report{Stage: progress.Newton, Step: n.at.Steps, Measure: n.Convergence.Optimality, Goal: n.Tol})
 }
 
-// gradient computes b, the norm of A b - y, and the gradient from the working set's coordinates.
 func (n *newton) gradient() error {
 	for i, j := range n.set {
 		n.hostB[j] = n.at.B[i]
@@ -204,7 +200,6 @@ func (n *newton) gradient() error {
 	return n.dev.Err()
 }
 
-// residual computes A b - y, where it is that of another b.
 func (n *newton) residual() {
 	if !n.behind {
 		return
@@ -277,7 +272,6 @@ func (n *newton) floor(zNorm, bNorm float64) float64 {
 		noiseLevel*engine.Epsilon*n.Scales.Y)
 }
 
-// bound is that of the error by the duality gap.
 func (n *newton) bound(zNorm, bNorm, measured float64) float64 {
 	if free := prox.StructureOf(n.s.Task.Problem.R).Free; free != nil && len(free(n.b.N())) > 0 {
 		n.residual()

@@ -69,7 +69,6 @@ type move struct {
 
 type formed struct{ x, values []float64 }
 
-// stored reports whether the columns are held as matrices.
 func (w *workspace) stored() bool {
 	return len(*w.parts) > 0 && !slices.ContainsFunc(*w.parts,
 		func(c *restrict.Columns) bool { return linops.StructureOf(c.A).Stored.IsZero() })
@@ -126,7 +125,6 @@ func (w *workspace) mapped(v *array.Mapped) []float64 {
 	return sum
 }
 
-// spread has k vectors on the active set as vectors on the working set.
 func (w *workspace) spread(x []float64, k int) []float64 {
 	active, n := w.p.Active(), len(w.set)
 	all := make([]float64, k*n)

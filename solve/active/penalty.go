@@ -22,7 +22,6 @@ type splitting struct {
 	groups   [][]int // and their coordinates
 }
 
-// splittingOf reads the weights of a regularizer on R^n.
 func splittingOf(r prox.Structure, n int) splitting {
 	s := splitting{w: make([]float64, n), q: make([]float64, n), positive: make([]bool, n)}
 	if r.Groups != nil {
@@ -46,7 +45,6 @@ func splittingOf(r prox.Structure, n int) splitting {
 	return s
 }
 
-// of is the penalty of some coordinates.
 func (s *splitting) of(set []int) faces.Penalty {
 	p := faces.Penalty{W: lists.Pick(s.w, set), Q: lists.Pick(s.q, set), Positive: lists.Pick(s.positive, set)}
 	if s.owner != nil {

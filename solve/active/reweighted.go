@@ -35,7 +35,6 @@ type reweighted struct {
 	value func(b array.Batch) float64 // of r
 }
 
-// NewReweighted bounds the norm.
 func NewReweighted(ctx context.Context, s engine.Task) (engine.Solver, error) {
 	n := &reweighted{s: s, known: loss.StructureOf(s.Problem.Loss), value: prox.StructureOf(s.Problem.R).Value}
 	if s.Bound == nil {
@@ -51,25 +50,20 @@ func NewReweighted(ctx context.Context, s engine.Task) (engine.Solver, error) {
 
 func (n *reweighted) Name() string { return n.s.Entry.Name }
 
-// Release does nothing: only a number is kept.
 func (n *reweighted) Release() {}
 
 func (n *reweighted) Reweight(ctx context.Context, r prox.Prox) (engine.Solver, error) {
 	return n.s.Reweight(ctx, r, nil)
 }
 
-// Record fails: there is no derivative of these steps.
 func (n *reweighted) Record(context.Context, array.Batch, engine.NewTape) (*engine.Solution, error) {
 	return nil, fmt.Errorf("solve: Newton steps on the loss are not recorded; use ista or fista")
 }
 
 const (
 	// firstReach is the reach of the first step from 0, in units of the loss, and mostReach that from
-	// another start; a full step multiplies it by reachGrowth, up to mostReach, or by slowGrowth
-	// where the step before was not full. With mostReach an
-	// observation without curvature counts 1e-4 of one with it, so that a step has four more digits
-	// than the one before; with a weight nearer to 0 the right-hand side would be so much larger
-	// than the others that its rounding errors count.
+	// another start; a full step multiplies it by reachGrowth, up to mostReach, or by slowGrowth where the step
+	// before was not full.
 	firstReach  = 8
 	reachGrowth = 32
 	slowGrowth  = 4
@@ -92,7 +86,6 @@ const (
 	leastCurvature = 1e-8
 )
 
-// newtonOnLoss is one solve.
 type newtonOnLoss struct {
 	engine.Acceptance
 	n         *reweighted
@@ -114,7 +107,6 @@ type newtonOnLoss struct {
 	host      [3][]float64 // sqrt(w), l', and l^(2) or z
 }
 
-// Solve starts at from.B.
 func (n *reweighted) Solve(ctx context.Context, y array.Batch, from engine.From) (*engine.Solution, error) {
 	p := n.s.Problem
 	if err := engine.CheckY(p, y); err != nil {
@@ -182,7 +174,6 @@ func (r *newtonOnLoss) Release() {
 	r.drop()
 }
 
-// keep leaves a copy of the point to the held weights.
 func (r *newtonOnLoss) keep() {
 	at := r.next
 	r.dev.Copy(at.B, r.now.B)
@@ -219,7 +210,6 @@ func (r *newtonOnLoss) start() error {
 	return fmt.Errorf("%s: the objective is %g at b = 0, expected a finite number", r.n.Name(), r.objective)
 }
 
-// judge applies the rule of acceptance.
 func (r *newtonOnLoss) judge(ctx context.Context) (done bool, err error) {
 	p, o := r.n.s.Problem, r.n.s.Options
 	if !r.graded {
@@ -274,7 +264,6 @@ func (r *newtonOnLoss) weigh() {
 	r.dev.Upload(r.rhs, other)
 }
 
-// drop releases the weights held.
 func (r *newtonOnLoss) drop() {
 	if r.held != nil {
 		r.held.Release()
@@ -368,7 +357,6 @@ func (r *newtonOnLoss) search(b array.Batch) (float64, error) {
 	})
 }
 
-// solution is the outcome, which takes over memory from the solve.
 func (r *newtonOnLoss) solution() (*engine.Solution, error) {
 	o, p := r.n.s.Options, r.n.s.Problem
 	sol := &engine.Solution{Convergence: r.Convergence, Choices: slices.Clone(o.Choices), B: r.now.B, MuHat: r.now.Z}

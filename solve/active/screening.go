@@ -139,7 +139,6 @@ func (w *screening) Release() {
 	w.drop()
 }
 
-// drop gives up the columns in memory.
 func (w *screening) drop() {
 	w.path.Release()
 	w.started.Free()
@@ -196,7 +195,6 @@ func (s *screened) advance(ctx context.Context, w *screening, y array.Batch, her
 	}
 	steps, more, err := s.ahead(w, here, from)
 	if err == nil && more && len(steps) < fewAhead && w.served > 0 {
-		// A pass for other columns lets later passes verify more weights.
 		release(steps)
 		if err = s.choose(ctx, w, y, here); err == nil {
 			steps, _, err = s.ahead(w, here, from)
@@ -314,7 +312,6 @@ func (s *screened) ahead(w *screening, here separable, from engine.From) (steps 
 	return steps, true, nil
 }
 
-// mostAhead is the largest number of weights that are verified in one pass.
 func (s *screened) mostAhead() int {
 	d, dim := s.Task.Problem.A.Dims()
 	fit := s.Task.Options.Columns / 2 / (16 * int64(d+dim))
@@ -470,7 +467,6 @@ func fitting(pulls []float64, set []int, size func(j int) int64, bytes int64) []
 	return set
 }
 
-// restart begins a new sequence of solves on the columns in memory, at b.
 func (s *screened) restart(w *screening, y array.Batch) error {
 	dev := y.Device()
 	w.path.Release()

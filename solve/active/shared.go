@@ -23,7 +23,6 @@ type sharedColumns struct {
 func (c *sharedColumns) Structure() linops.Structure { return linops.StructureOf(c.Restricted) }
 func (c *sharedColumns) use() *sharedColumns         { c.users.Add(1); return c }
 
-// Release frees them when the last user does.
 func (c *sharedColumns) Release() {
 	if c.users.Add(-1) == 0 {
 		c.all.release()
@@ -40,7 +39,6 @@ type wholeSet struct {
 	all   *sharedColumns
 }
 
-// columns are those on a device, which are read at first.
 func (a *wholeSet) columns(dev array.Device, set space.Space, read func() (*sharedColumns, error)) (*sharedColumns,
 	error) {
 	a.mu.Lock()

@@ -150,7 +150,6 @@ func (w *workspace) extend(ctx context.Context, dev array.Device, a *activeSet, 
 	return nil
 }
 
-// forward sets dst_i = A x_i, for k vectors x_i on the working set, one after the other.
 func (w *workspace) forward(dst array.Batch, x []float64) {
 	dev, k, n := dst.Device(), dst.K(), len(w.set)
 	dev.Fill(dst, 0)
@@ -178,12 +177,10 @@ func (w *workspace) forward(dst array.Batch, x []float64) {
 	}
 }
 
-// adjoint sets x_i = A* z_i on the working set.
 func (w *workspace) adjoint(x []float64, z array.Batch) {
 	w.gather(x, z.K(), func(c *restrict.Columns) []float64 { return adjoint(c, z) })
 }
 
-// adjoint are A* z_i on a part's columns.
 func adjoint(c *restrict.Columns, z array.Batch) []float64 {
 	out := z.Device().Alloc(z.K(), len(c.Set))
 	defer out.Free()

@@ -25,15 +25,13 @@ const (
 
 // Array is an array of numbers, row-major: its values in the frame, or the path of a .npy file.
 type Array struct {
-	Shape  []int     `json:"shape,omitempty" jsonschema:"its axes; without one the values are a vector"`
-	Values []float64 `json:"values,omitempty" jsonschema:"the values as numbers"`
-	Base64 []byte    `json:"base64,omitempty" jsonschema:"the values as float64, little-endian, which NaN may be among"`
-	NPY    string    `json:"npy,omitempty" jsonschema:"a .npy file with all of it, for arrays of a megabyte and more"`
-	// Complex numbers are pairs along the last axis.
-	Complex bool `json:"complex,omitempty" jsonschema:"the last axis is the real and imaginary part"`
+	Shape   []int     `json:"shape,omitempty" jsonschema:"its axes; without one the values are a vector"`
+	Values  []float64 `json:"values,omitempty" jsonschema:"the values as numbers"`
+	Base64  []byte    `json:"base64,omitempty" jsonschema:"the values as float64, little-endian, which NaN may be among"`
+	NPY     string    `json:"npy,omitempty" jsonschema:"a .npy file with all of it, for arrays of a megabyte and more"`
+	Complex bool      `json:"complex,omitempty" jsonschema:"the last axis is the real and imaginary part"`
 }
 
-// read is the array of the name, which is in the frame.
 func (a *Array) read(name string) (none dataio.Array, err error) {
 	given := 0
 	for _, is := range []bool{a.Values != nil, a.Base64 != nil, a.NPY != ""} {
@@ -105,7 +103,6 @@ func integers(a dataio.Array) dataio.Array {
 	return a
 }
 
-// vector is an array of one axis, of whole numbers where they are such and whole is set.
 func (a *Array) vector(name string, whole bool) (read dataio.Array, err error) {
 	if a.NPY == "" {
 		read, err = a.read(name)
@@ -135,7 +132,6 @@ func (w *worker) array(name string, a surepipe.Array) (Array, error) {
 	return Array{Shape: a.Shape, NPY: path, Complex: a.Complex}, err
 }
 
-// values are the numbers of an array, wherever they are.
 func (a *Array) values(name string) ([]float64, error) {
 	if !a.filed() {
 		read, err := a.read(name)

@@ -28,7 +28,6 @@ type ErrorData struct {
 	Expected string `json:"expected,omitempty" jsonschema:"what was expected"`
 }
 
-// answer is the error of a request as the client reads it.
 func answer(ctx context.Context, err error) error {
 	var e *jrpc2.Error
 	var bad *study.Error

@@ -135,7 +135,6 @@ func audit(w *worker, ctx context.Context, p FitParams) (Fits, error) {
 	return fit(w, ctx, p)
 }
 
-// fitted is a fit with what is wanted of it.
 func (w *worker) fitted(ctx context.Context, f *surepipe.Fit, p Wanted) (r Fitted, err error) {
 	if p.Coefficients {
 		if f.CoefficientsResult, err = f.Coefficients(ctx); err != nil {
@@ -188,7 +187,6 @@ func (w *worker) fitted(ctx context.Context, f *surepipe.Fit, p Wanted) (r Fitte
 	return r, nil
 }
 
-// write writes the file of a fit, or of its estimate alone.
 func write(f *surepipe.Fit, path string) (notes []surepipe.Warning, err error) {
 	err = dataio.WriteFile(path, func(to io.Writer) error {
 		if strings.EqualFold(filepath.Ext(path), ".npz") {
@@ -281,7 +279,6 @@ func predict(w *worker, ctx context.Context, p PredictParams) (none Predicted, e
 // mostEntries is the most entries of a matrix that arrays hold: half a gigabyte each.
 const mostEntries = 1 << 26
 
-// predicted has the predictions as arrays.
 func (w *worker) predicted(ctx context.Context, r *surepipe.Prediction) (p Predicted, err error) {
 	if r.Predictions == nil && r.Count > mostEntries {
 		return p, study.Errorf("the matrix has %d entries that were not observed, expected at most %d: give indices, "+
@@ -385,7 +382,6 @@ func denoise(w *worker, ctx context.Context, p DenoiseParams) (none Swept, err e
 	return none, err
 }
 
-// Sigma2 is an estimate of the variance of the noise.
 type Sigma2 struct {
 	Sigma2    float64 `json:"sigma2"`
 	RelStdErr float64 `json:"sigma2_relative_stderr" jsonschema:"its standard error over its value"`
@@ -412,14 +408,12 @@ func sigma2(w *worker, ctx context.Context, q Question) (s Sigma2, err error) {
 	return Sigma2{r.Estimate.Sigma2, r.Estimate.RelStdErr, r.Estimate.Method}, nil
 }
 
-// defaultSigma2 estimates sigma2 where it is not given.
 func defaultSigma2(r *request.Request) {
 	if r.Sigma2 == 0 && r.Sigma2Method == "" {
 		r.Sigma2Method = problems.Sigma2Methods()[0]
 	}
 }
 
-// RiskParams are a question about a function of the client's.
 type RiskParams struct {
 	Question
 	Wanted
@@ -468,13 +462,11 @@ type Cancelled struct {
 	ID json.RawMessage `json:"id" jsonschema:"the id of the request"`
 }
 
-// cancelOne ends another request, whose error then says so.
 func cancelOne(w *worker, _ context.Context, p Cancelled) (none struct{}, err error) {
 	w.server.CancelRequest(string(p.ID))
 	return none, nil
 }
 
-// shutdown ends the worker after this answer.
 func shutdown(w *worker, _ context.Context, _ struct{}) (none struct{}, err error) {
 	w.server.Stop()
 	return none, nil

@@ -22,7 +22,6 @@ type Sweeps struct {
 	Responses []Swept `json:"responses,omitempty" jsonschema:"of several responses each, in the place of result, points and summary"`
 }
 
-// fits are the fits of several responses.
 func fits(w *worker, ctx context.Context, e *surepipe.Estimator, p Wanted) (all Fits, err error) {
 	all.Responses = make([]Fitted, len(e.Responses()))
 	err = w.each(ctx, e, &p, &all.Fitted, func(ctx context.Context, k int, e *surepipe.Estimator) (f *surepipe.Fit,
@@ -38,7 +37,6 @@ func fits(w *worker, ctx context.Context, e *surepipe.Estimator, p Wanted) (all 
 	return all, err
 }
 
-// sweeps are the sweeps of several responses.
 func sweeps(w *worker, ctx context.Context, e *surepipe.Estimator, g surepipe.Grid, p Wanted) (all Sweeps, err error) {
 	all.Responses = make([]Swept, len(e.Responses()))
 	err = w.each(ctx, e, &p, &all.Fitted, func(ctx context.Context, k int, e *surepipe.Estimator) (f *surepipe.Fit,

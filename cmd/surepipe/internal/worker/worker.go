@@ -45,7 +45,6 @@ type Options struct {
 	Request func(wanted func(name string) bool) (*pflag.FlagSet, *request.Request)
 }
 
-// worker is the state that requests share.
 type worker struct {
 	Options
 	server *jrpc2.Server
@@ -101,7 +100,6 @@ func Serve(ctx context.Context, o Options) error {
 	return context.Cause(ctx)
 }
 
-// release closes what is open, and removes the files.
 func (w *worker) release() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,10 +146,8 @@ func lock(folder string) (*os.File, error) {
 	return held, err
 }
 
-// errEnded refuses what comes after the end.
 var errEnded = errors.New("the worker has ended")
 
-// path is the path of a new file for an array.
 func (w *worker) path(name string) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
