@@ -48,9 +48,6 @@ var (
 	SpecHelp        = spec.Help
 )
 
-// MostDifferences is how often differences are taken at most.
-const MostDifferences = spec.MostDifferences
-
 // Absolute is the weight w.
 func Absolute(w float64) Weight { return Weight{Value: w, Given: true} }
 

@@ -84,8 +84,6 @@ functions of --seed and the sample's number: the lines are the same, times aside
 
 `
 
-func newMonteCarlo() *cobra.Command { return new(monteCarloCommand).command() }
-
 func (f *monteCarloCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "montecarlo",

@@ -49,8 +49,8 @@ lines.`,
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.SetHelpCommand(cli.NewHelp())
 	root.SetVersionTemplate("surepipe {{.Version}}\n")
-	run, sweep := newRun(), newSweep()
-	root.AddCommand(run, newMonteCarlo(), sweep, newPredict(), newGenerate(), newSpec(), newPaper(),
+	run, sweep := new(runCommand).command(), new(sweepCommand).command()
+	root.AddCommand(run, new(monteCarloCommand).command(), sweep, newPredict(), newGenerate(), newSpec(), newPaper(),
 		newMerge(), newView(), newDenoise(), newWorker(), newInfo(), newCite(), cli.NewWarnings(), cli.NewMan())
 	root.AddCommand(cli.NewTopics(topics(), run, sweep)...)
 	cli.PlainNumbers(root)

@@ -30,8 +30,6 @@ Results go to standard output, everything else to standard error.
 
 ` + exitHelp
 
-func newRun() *cobra.Command { return new(runCommand).command() }
-
 func (f *runCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",

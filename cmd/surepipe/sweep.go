@@ -122,8 +122,6 @@ minimizer is one of the others.
 
 `
 
-func newSweep() *cobra.Command { return new(sweepCommand).command() }
-
 func (f *sweepCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep",

@@ -106,8 +106,8 @@ func TestOpenReadsASingleArray(t *testing.T) {
 	}
 	defer s.Close()
 	name, err := s.Only()
-	if err != nil || name != "single" || s.Format() != "npy" {
-		t.Fatalf("%q of format %s, %v", name, s.Format(), err)
+	if err != nil || name != "single" || s.format != "npy" {
+		t.Fatalf("%q of format %s, %v", name, s.format, err)
 	}
 	for range 2 {
 		if a, err := s.Floats(name); err != nil || !slices.Equal(a.Data, []float64{7, 8}) {

@@ -136,9 +136,6 @@ func (s *Set) Close() error {
 	return s.file.Close()
 }
 
-// Format is the name of the file's [Format].
-func (s *Set) Format() string { return s.format }
-
 // Names lists the arrays in the file's order. It is empty for a sparse .mtx file.
 func (s *Set) Names() []string { return slices.Clone(s.names) }
 

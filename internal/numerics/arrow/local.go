@@ -146,7 +146,3 @@ func (a *Local) Control(w, samples []float64) {
 		}
 	}
 }
-
-func (a *Local) Bytes() int64 {
-	return 8 * int64(len(a.h)+len(a.s)+len(a.sides[0].inverse)+len(a.sides[1].inverse))
-}
