@@ -361,6 +361,7 @@ func (l *Cox) Value(z, y array.Batch) float64 {
 	return l.value(s, -1)
 }
 
+// Gradient sets dst to the expected numbers of events, less the observed ones.
 func (l *Cox) Gradient(dst, z, y array.Batch) {
 	l.set(dst, z, y, func(s *coxSums, i int) float64 { return l.expected(s, i) - l.weightOf(i, -1)*s.y[i] })
 }
@@ -425,8 +426,10 @@ func (l *Cox) product(s *coxSums) {
 
 func (l *Cox) Weights() (array.Batch, bool) { return array.Batch{}, false }
 
+// Lipschitz is not bounded by a number that serves: steps are found by backtracking.
 func (l *Cox) Lipschitz() float64 { return math.Inf(1) }
 
+// Structure has what is known: no conjugate, and no loss of a single observation.
 func (l *Cox) Structure() Structure { return l.known }
 
 func (l *Cox) check(y []float64) error {

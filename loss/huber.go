@@ -5,6 +5,7 @@ import (
 	"math"
 )
 
+// huber is f(z; y) = h(z - y), quadratic up to delta and linear beyond it.
 type huber struct{ delta float64 }
 
 // Huber returns the loss of Huber (1964),

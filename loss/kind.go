@@ -66,6 +66,7 @@ type Parameter struct {
 	Help, Unit string
 }
 
+// kinds is the table of losses. The squared loss is the first.
 var kinds = []Kind{
 	{Name: "squared"},
 	{
@@ -123,6 +124,7 @@ func Register(k Kind) {
 // Kinds lists the losses, the squared one first.
 func Kinds() []Kind { return slices.Clone(kinds) }
 
+// Names lists the names of the losses.
 func Names() []string {
 	return lists.Map(kinds, func(k Kind) string { return k.Name })
 }
@@ -137,6 +139,7 @@ func KindOf(name string) (Kind, bool) {
 	return Kind{}, false
 }
 
+// Squared reports that it is the squared loss, of one or several columns.
 func (k Kind) Squared() bool { return k.New == nil }
 
 // Check reports a parameter that is missing, not positive, or not the loss's; 0 stands for none.

@@ -6,6 +6,7 @@ import (
 	"surepipe/internal/numerics/elementary"
 )
 
+// logistic is f(z; y) = log(1 + e^z) - y z.
 type logistic struct{}
 
 // Logistic returns the negative log-likelihood of a logistic regression,
@@ -103,6 +104,7 @@ func (f logistic) each(value, slope, curve, z, y []float64) {
 	}
 }
 
+// far is beyond what sums of two numbers may be.
 const far = 1e300
 
 func (logistic) Mean(z float64) float64 { return sigmoid(z) }
@@ -120,6 +122,7 @@ func (logistic) Constant(w, y float64) float64 {
 	return one + other - all
 }
 
+// Least is the entropy of y.
 func (logistic) Least(y float64) float64 {
 	h := 0.0
 	for _, q := range [2]float64{y, 1 - y} {

@@ -272,6 +272,7 @@ func (l *Multinomial) Root(z, y array.Batch) (Root, error) {
 	return r, nil
 }
 
+// multinomialRoot has p and (w p)^{1/2}.
 type multinomialRoot struct {
 	classes int
 	p, root []float64
@@ -335,6 +336,7 @@ func (r *multinomialRoot) divide(dst, v []float64) {
 
 func (l *Multinomial) Weights() (array.Batch, bool) { return array.Batch{}, false }
 
+// Lipschitz is half of the largest weight.
 func (l *Multinomial) Lipschitz() float64 { return l.largest / 2 }
 
 func (l *Multinomial) mean(dst, z []float64) {

@@ -30,6 +30,7 @@ type Pointwise struct {
 // Function is a convex function f(z; y) of one observation, with two derivatives by z. Its methods are called from
 // several goroutines.
 type Function interface {
+	// Name is the loss's.
 	Name() string
 	// Check says what is wrong with y, "" where it is an observation.
 	Check(y float64) string
@@ -198,6 +199,7 @@ func (s *scratch) sum(part func(s *scratch, from, to int) float64) float64 {
 	return floats.Sum(s.sums)
 }
 
+// Part is that of some observations.
 func (s *scratch) Part(k int) { s.sums[k] = s.part(s, k*atATime, min((k+1)*atATime, len(s.z))) }
 
 // terms adds a term of each observation of positive weight w.
@@ -283,6 +285,7 @@ func (l *Pointwise) parts(dst, z, y []float64) {
 
 func (l *Pointwise) Weights() (array.Batch, bool) { return array.Batch{}, false }
 
+// Lipschitz is the largest weight times the bound of f^(2).
 func (l *Pointwise) Lipschitz() float64 { return l.largest * l.f.Lipschitz() }
 
 func (l *Pointwise) check(y []float64) error {

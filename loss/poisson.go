@@ -6,6 +6,7 @@ import (
 	"surepipe/internal/numerics/elementary"
 )
 
+// poisson is f(z; y) = e^z - y z.
 type poisson struct{}
 
 // Poisson returns the negative log-likelihood of a Poisson regression with log link,
@@ -47,6 +48,7 @@ func (poisson) each(value, slope, curve, z, y []float64) {
 
 func (poisson) Mean(z float64) float64 { return math.Exp(z) }
 
+// Constant is w log y!.
 func (poisson) Constant(w, y float64) float64 {
 	v, _ := math.Lgamma(y + 1)
 	return w * v

@@ -43,6 +43,7 @@ func (s scalar) Curvature(z, y float64) float64 {
 
 func (s scalar) Lipschitz() float64 { return math.Inf(1) }
 
+// Least is f where its slope is 0, or far out where it is nowhere.
 func (s scalar) Least(y float64) float64 { return s.value(s.at(0, y), y) }
 
 // Gap is the sup over z' of u z' - f(z'; y), minus u z - f(z; y): at the root z' of f' = u.
@@ -75,6 +76,7 @@ func (s scalar) at(u, y float64) float64 {
 	return low + (high-low)/2
 }
 
+// Mean takes z for the expectation of y.
 func (s scalar) Mean(z float64) float64 { return z }
 
 func (s scalar) Likelihood() bool              { return false }

@@ -7,12 +7,14 @@ import (
 	"surepipe/array"
 )
 
+// Weighted is the squared loss 1/2 sum_i w_i (z_i - y_i)^2.
 type Weighted struct {
 	w       array.Batch // the zero Batch for ones
 	largest float64
 	each    int // entries of an observation, 0 for one
 }
 
+// squared is the squared loss without weights.
 var squared = &Weighted{largest: 1}
 
 // Squared returns the squared loss 1/2 ||z - y||^2.

@@ -10,10 +10,12 @@ import (
 	"surepipe/solve/splitting"
 )
 
+// Names lists the names of the table.
 func Names() []string {
 	return lists.Map(Methods(), func(e Entry) string { return e.Name })
 }
 
+// Lookup returns the entry of a name; ok is false for names that are not in the table.
 func Lookup(name string) (e Entry, ok bool) {
 	for _, e := range Methods() {
 		if e.Name == name {
@@ -29,9 +31,11 @@ func Methods() []Entry {
 		splitting.Dual, interior.Entry, splitting.PrimalDual}
 }
 
+// Solvers that others are held against.
 var (
 	// AnyProx is the name of the solver for any r(b), which needs no more than products with A and the prox.
-	AnyProx    = gradient.FISTA.Name
+	AnyProx = gradient.FISTA.Name
+	// ClosedForm is the name of the solver by one factorization.
 	ClosedForm = direct.Entry.Name
 )
 

@@ -42,6 +42,7 @@ var lossRules = []rule{
 	{"its gradient", "the loss is not quadratic", always, chooseUnits},
 }
 
+// rowRules is for problems with r(K b).
 var rowRules = []rule{
 	{"the user's",
 		"the lengths of K's rows are not known",
@@ -57,6 +58,7 @@ var rowRules = []rule{
 		always, chooseLoss},
 }
 
+// coordinateRules is for problems with r(K b).
 var coordinateRules = []rule{
 	{"K b and a few of b's",
 		"r is a sum over coordinates, A is a matrix and so is K, with no more rows than columns: unless " +

@@ -6,6 +6,7 @@ import (
 	"surepipe/array"
 )
 
+// space is a Space made of functions, and the memory that it owns.
 type space struct {
 	array.Held
 	name      string
@@ -56,6 +57,7 @@ func check(what string, dst array.Batch, to int, src array.Batch, from int) {
 	}
 }
 
+// All returns R^p itself, with E = I.
 func All(p int) Space {
 	copied := func(dst, x array.Batch) { dst.Device().Copy(dst, x) }
 	return &space{name: "R^p", p: p, n: p, dim: p, form: Form{Kind: Whole, Orthonormal: true}, embed: copied,

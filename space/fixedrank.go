@@ -8,6 +8,7 @@ import (
 	"surepipe/array"
 )
 
+// fixedRank is the tangent space of the matrices of rank r.
 type fixedRank struct {
 	space
 	shape, su, sv array.Shape // of the matrices, of U and of V

@@ -26,6 +26,7 @@ type kind struct {
 	part    *kind
 }
 
+// The classes of types.
 const (
 	fixedPoint    = 0
 	floatingPoint = 1
@@ -109,6 +110,7 @@ func (c *cursor) pair(k *kind, version, members int) error {
 	return nil
 }
 
+// store is how the values of a dataset are kept.
 type store struct {
 	f       *File
 	kind    kind

@@ -30,8 +30,9 @@ type File struct {
 	r    io.ReaderAt
 	size int64
 	// base is what addresses are relative to; o and l are the sizes of addresses and lengths.
-	base     int64
-	o, l     int
+	base int64
+	o, l int
+	// Datasets lists the datasets of the file in the order of its groups.
 	Datasets []Dataset
 	// left is the number of objects that may still be visited.
 	left int64
@@ -129,6 +130,7 @@ func (f *File) bytes(at uint64, n int) []byte {
 	return b
 }
 
+// cursor reads fields one after the other.
 type cursor struct {
 	f *File
 	b []byte
@@ -181,6 +183,7 @@ func (c *cursor) text() string {
 	return string(c.take(n + 1)[:n])
 }
 
+// message is one message of an object's header.
 type message struct {
 	kind uint64
 	body *cursor

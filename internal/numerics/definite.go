@@ -19,6 +19,7 @@ func EvenDiagonal(a *mat.SymDense) []float64 {
 	return s
 }
 
+// ScaleSym multiplies rows and columns by s.
 func ScaleSym(a *mat.SymDense, s []float64) {
 	for i, u := range s {
 		for j := i; j < len(s); j++ {

@@ -168,4 +168,5 @@ func (a denseLines) columns(ctx context.Context, dev array.Device, set []int, u 
 	return linops.NewDense(dev, mat.NewDense(d, n, out)), nil
 }
 
+// tile is the side of the squares in which columns are transposed into rows.
 const tile = 64

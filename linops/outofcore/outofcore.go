@@ -85,6 +85,7 @@ type source struct {
 	passes, bytes atomic.Int64
 }
 
+// lineProducts are the products with X, neither centered nor scaled.
 type lineProducts interface {
 	forward(dst, b array.Batch) error
 	transposed(ctx context.Context, dst, z array.Batch) error
@@ -149,6 +150,7 @@ func (a *OutOfCore) know() {
 	})
 }
 
+// Centered is the operator of the same store with columns of mean 0, and of the same scales.
 func (a *OutOfCore) Centered() *OutOfCore {
 	c := &OutOfCore{source: a.source, products: a.products, centered: true, scales: a.scales}
 	c.know()
@@ -172,6 +174,7 @@ func (a *OutOfCore) scaleColumns(_ array.Device, s []float64) linops.Restricted 
 
 func (a *OutOfCore) Structure() linops.Structure { return a.structure }
 
+// Bytes counts the scales: the matrix is elsewhere.
 func (a *OutOfCore) Bytes() int64 { return 0 }
 
 func (a *OutOfCore) Release()         {}

@@ -104,6 +104,7 @@ func (a sparseLines) entries(ctx context.Context, f func(e *LineEntries, from, t
 	return err
 }
 
+// fewLines is the number of lines that a processor takes at a time.
 const fewLines = 256
 
 func (a sparseLines) gather(ctx context.Context, out, x []float64, k int) error {

@@ -12,6 +12,7 @@ import (
 	"surepipe/prox/internal/vector"
 )
 
+// sortedL1 is r(b) = sum_i lambda_i |b|_(i).
 type sortedL1 struct {
 	lambda []float64
 	work   sync.Pool // of *sortedL1Work
@@ -73,11 +74,13 @@ type sortedL1Work struct {
 	order   []int // the coordinates in the order of their magnitudes
 }
 
+// magnitude is |v_j| and j.
 type magnitude struct {
 	size float64
 	j    int
 }
 
+// radixFrom is the number of magnitudes from which a radix sort is faster.
 const radixFrom = 512
 
 // decreasing sorts keys, which are w's own, by decreasing size; the result may lie in w's scratch
@@ -113,6 +116,7 @@ func (w *sortedL1Work) decreasing(keys []magnitude) []magnitude {
 	return from
 }
 
+// pooled is a block of adjacent entries.
 type pooled struct {
 	sum, mean float64
 	end       int

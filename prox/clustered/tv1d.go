@@ -12,6 +12,7 @@ import (
 	"surepipe/prox/internal/vector"
 )
 
+// tv1d is r(b) = lambda sum_i |b_{i+1} - b_i|.
 type tv1d struct {
 	n      int
 	lambda float64

@@ -38,6 +38,7 @@ type activeSet struct {
 	slope *[]float64  // where to put A*(A b - y) at the solution; nil where that is not asked for
 }
 
+// Entry is the entry of active sets.
 var Entry = engine.Entry{
 	Name: "active-set", About: "l1, weighted l1, elastic net, b >= 0 and groups exactly, by Newton steps on " +
 		"active sets; of K b too, where A and K are matrices and K's rows independent",
@@ -55,6 +56,7 @@ func newRecorded(ctx context.Context, p engine.Problem, _ engine.Options) (engin
 	return gradient.New(ctx, "active-set", p, true)
 }
 
+// New takes the weights of the regularizer.
 func New(_ context.Context, s engine.Task) (engine.Solver, error) { return newActiveSet(s), nil }
 
 func newActiveSet(s engine.Task) *activeSet {

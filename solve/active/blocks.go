@@ -15,7 +15,8 @@ const (
 	// blockShare of the diagonal above it is added to each block, which makes the factors invertible: a block may be
 	// singular. flooredShare of the largest entry is added too.
 	blockShare, flooredShare = 1e-6, 1e-14
-	rootsAtOnce              = 64
+	// rootsAtOnce is the number of blocks that a processor takes at a time.
+	rootsAtOnce = 64
 )
 
 // blockRoots are upper triangular factors R of blocks of equal size, R*R = l^(2) + diag(more): a [loss.Root].

@@ -15,6 +15,7 @@ import (
 	"surepipe/solve/restrict"
 )
 
+// newton is one solve by active sets.
 type newton struct {
 	engine.Acceptance
 	s       *activeSet

@@ -35,6 +35,7 @@ type reweighted struct {
 	value func(b array.Batch) float64 // of r
 }
 
+// NewReweighted bounds the norm.
 func NewReweighted(ctx context.Context, s engine.Task) (engine.Solver, error) {
 	n := &reweighted{s: s, known: loss.StructureOf(s.Problem.Loss), value: prox.StructureOf(s.Problem.R).Value}
 	if s.Bound == nil {
@@ -50,12 +51,14 @@ func NewReweighted(ctx context.Context, s engine.Task) (engine.Solver, error) {
 
 func (n *reweighted) Name() string { return n.s.Entry.Name }
 
+// Release does nothing: only a number is kept.
 func (n *reweighted) Release() {}
 
 func (n *reweighted) Reweight(ctx context.Context, r prox.Prox) (engine.Solver, error) {
 	return n.s.Reweight(ctx, r, nil)
 }
 
+// Record fails: there is no derivative of these steps.
 func (n *reweighted) Record(context.Context, array.Batch, engine.NewTape) (*engine.Solution, error) {
 	return nil, fmt.Errorf("solve: Newton steps on the loss are not recorded; use ista or fista")
 }
@@ -86,6 +89,7 @@ const (
 	leastCurvature = 1e-8
 )
 
+// newtonOnLoss is one solve.
 type newtonOnLoss struct {
 	engine.Acceptance
 	n         *reweighted
@@ -107,6 +111,7 @@ type newtonOnLoss struct {
 	host      [3][]float64 // sqrt(w), l', and l^(2) or z
 }
 
+// Solve starts at from.B.
 func (n *reweighted) Solve(ctx context.Context, y array.Batch, from engine.From) (*engine.Solution, error) {
 	p := n.s.Problem
 	if err := engine.CheckY(p, y); err != nil {

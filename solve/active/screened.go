@@ -52,6 +52,7 @@ func (s *screened) Release() {
 	}
 }
 
+// NewScreened takes the weights of the regularizer when it solves.
 func NewScreened(_ context.Context, s engine.Task) (engine.Solver, error) {
 	n := &screened{Everywhere: engine.Everywhere{Task: s}, passes: passesOf(s.Problem.A), least: leastColumns,
 		whole: kept[wholeSet](&s).hold()}

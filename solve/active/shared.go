@@ -23,6 +23,7 @@ type sharedColumns struct {
 func (c *sharedColumns) Structure() linops.Structure { return linops.StructureOf(c.Restricted) }
 func (c *sharedColumns) use() *sharedColumns         { c.users.Add(1); return c }
 
+// Release frees them when the last user does.
 func (c *sharedColumns) Release() {
 	if c.users.Add(-1) == 0 {
 		c.all.release()

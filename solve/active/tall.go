@@ -25,6 +25,7 @@ type tall struct {
 // leastLeft is the share of ||y||^2 that ||A b - y||^2 must have to be computed without the vector.
 const leastLeft = 1e-6
 
+// Tall reports that the Gram matrix of all columns serves active sets.
 func Tall(s *engine.Task) bool { return OnFaces(s) && !s.Family.Moves && manyRows(s.Problem.A) }
 
 // NewTall shares the Gram matrix with all solvers of the family, and of other problems with the same A.

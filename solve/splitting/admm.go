@@ -85,11 +85,13 @@ const smallerEta = 2
 // overRelaxation is alpha (Eckstein 1994).
 const overRelaxation = 1.6
 
+// ADMM is the entry of ADMM.
 var ADMM = engine.Entry{
 	Name: "admm", About: "alternating directions, with the step balanced by the residuals",
 	New: NewADMM, Normal: true, Behind: true, Alternates: true,
 }
 
+// NewADMM bounds the norms, and prepares the linear system.
 func NewADMM(ctx context.Context, p engine.Problem, o engine.Options) (engine.Method, error) {
 	if p.Loss != nil {
 		return nil, fmt.Errorf("solve: admm supports only quadratic losses; use ista or fista")
@@ -199,6 +201,7 @@ func (s *admm) Init(w *engine.Work, b0 array.Batch) error {
 	return nil
 }
 
+// Step solves for b and takes the proximal point.
 func (s *admm) Step(ctx context.Context, w *engine.Work, record bool) (prox.Derivative, error) {
 	dev, eta := w.Device(), w.C.Eta
 	z, u, b := w.State[0], w.State[1], w.State[2]
@@ -276,6 +279,7 @@ func (s *admm) due(w *engine.Work, run *admmRun) bool {
 	return run.since+1 >= max(4, k/4) && k <= until
 }
 
+// Measure bounds the subgradient, with r(b), and balances eta. With r(K b) the duality gap decides.
 func (s *admm) Measure(w *engine.Work) (measured float64, next engine.Coefficients) {
 	run, next := w.Own.(*admmRun), engine.Coefficients{Eta: w.C.Eta}
 	if s.P.K == nil {

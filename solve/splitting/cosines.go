@@ -168,6 +168,7 @@ func (s *penalized) byCosines(rho float64) (func(dst, r array.Batch), error) {
 	}, err
 }
 
+// follower is b', its coefficients and A*A b', and the c of c M.
 type follower struct {
 	b, coefficients, normal array.Batch
 	c                       float64

@@ -42,17 +42,20 @@ type dual struct {
 // dualMomentum is the index of m in Coefficients.Own.
 const dualMomentum = 0
 
+// inertia is the a of k/(k + a).
 const inertia = 6
 
 // restartEvery is the number of iterations between two tests for a restart: a test reads what an
 // iteration reads.
 const restartEvery = 4
 
+// Dual is the entry of gradient steps on the dual.
 var Dual = engine.Entry{
 	Name: "dual", About: "r(K b) with A*A = c I: accelerated gradient steps on the dual, with restarts",
 	New: NewDual, Behind: true,
 }
 
+// NewDual bounds the norm of K.
 func NewDual(ctx context.Context, p engine.Problem, _ engine.Options) (engine.Method, error) {
 	c := linops.StructureOf(p.A).Columns
 	p = p.WithK()
@@ -107,6 +110,7 @@ func (d *dual) Init(w *engine.Work, b0 array.Batch) error {
 	return nil
 }
 
+// Step exchanges the vectors of the state with the third one.
 func (d *dual) Step(ctx context.Context, w *engine.Work, record bool) (prox.Derivative, error) {
 	run := w.Own.(*dualRun)
 	run.momentum, run.known = w.C.Own[dualMomentum], false
@@ -167,6 +171,7 @@ func (d *dual) estimate(w *engine.Work) array.Batch {
 	return w.State[0]
 }
 
+// Measure returns 0: the duality gap decides.
 func (d *dual) Measure(w *engine.Work) (float64, engine.Coefficients) {
 	run := w.Own.(*dualRun)
 	run.since++

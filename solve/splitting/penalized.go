@@ -40,6 +40,7 @@ type penalized struct {
 	corrections map[float64]corrected // by rho
 }
 
+// effort says where the solution of a system is looked for.
 type effort int
 
 const (
@@ -48,6 +49,7 @@ const (
 	nearer                 // likewise, until the residual is a tenth of what it was
 )
 
+// penalizedWay sets dst to the solution.
 type penalizedWay func(s *penalized, ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error
 
 // penalizedRule is a way, and the preconditioner where it iterates: (A*A + rho K*K)^{-1} or near it; nil for none.
@@ -157,6 +159,7 @@ func (s *penalized) Release() {
 	}
 }
 
+// Solve sets dst = (A*A + rho K*K)^{-1} rhs, from what dst holds.
 func (s *penalized) Solve(ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error {
 	if err := s.how(s, ctx, dst, rhs, rho, from); err != nil {
 		return err
@@ -280,6 +283,7 @@ type kept struct {
 // mostKept is the number of solutions after which the residual is computed anew, as rounding errors add up.
 const mostKept = 32
 
+// timesShifted is how often the inverse of a shifted matrix is applied.
 const timesShifted = 4
 
 // residual sets rest to that of x, by what was kept where that serves.

@@ -35,6 +35,7 @@ type primalDual struct {
 	sigma         float64
 }
 
+// reflection is the share by which a step is exceeded.
 const reflection = 0.5
 
 // When a run ends: enough is the decrease at which it does so at once, some that at which it does as
@@ -51,6 +52,7 @@ const (
 	anew     = 1
 )
 
+// PrimalDual is the entry of the primal-dual iteration.
 var PrimalDual = engine.Entry{
 	Name: "primal-dual", About: "r(K b) by products with A and K alone: Halpern's iteration, with restarts",
 	New: newPrimalDual, Behind: true,
@@ -113,6 +115,7 @@ func (m *primalDual) Init(w *engine.Work, b0 array.Batch) error {
 	return nil
 }
 
+// Step takes a step and draws it to the anchor.
 func (m *primalDual) Step(ctx context.Context, w *engine.Work, record bool) (prox.Derivative, error) {
 	dev, sigma := w.Device(), 1/w.C.Eta
 	b, u, b0, u0 := w.State[0], w.State[1], w.State[2], w.State[3]
@@ -148,6 +151,7 @@ func (m *primalDual) Step(ctx context.Context, w *engine.Work, record bool) (pro
 	return j, nil
 }
 
+// Measure decides whether the run ends. The duality gap decides on the solve.
 func (m *primalDual) Measure(w *engine.Work) (float64, engine.Coefficients) {
 	run := w.Own.(*primalDualRun)
 	if run.k == 0 {

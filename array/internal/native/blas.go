@@ -173,6 +173,7 @@ func swapIf(trans bool, rows, cols int) (int, int) {
 	return rows, cols
 }
 
+// Dgemm computes C = alpha op(A) op(B) + beta C, as C' = op(B)' op(A)'.
 func (b implBLAS) Dgemm(tA, tB blas.Transpose, m, n, k int, alpha float64, a []float64, lda int, bb []float64,
 	ldb int, beta float64, c []float64, ldc int) {
 	rowsA, colsA := swapIf(isTrans(tA), m, k)
@@ -191,6 +192,7 @@ func (r *blasRoutines) gemm(tA, tB blas.Transpose, m, n, k int, alpha float64, a
 		matrix(c, ldc).call()
 }
 
+// Dgemv computes y = alpha op(A) x + beta y.
 func (b implBLAS) Dgemv(tA blas.Transpose, m, n int, alpha float64, a []float64, lda int, x []float64, incX int,
 	beta float64, y []float64, incY int) {
 	lenY, lenX := swapIf(isTrans(tA), m, n)
@@ -209,6 +211,7 @@ func (b implBLAS) Dgemv(tA blas.Transpose, m, n int, alpha float64, a []float64,
 		matrix(y, incY).call()
 }
 
+// Dsyrk computes a triangle of C = alpha A A' + beta C or alpha A' A + beta C.
 func (b implBLAS) Dsyrk(ul blas.Uplo, tA blas.Transpose, n, k int, alpha float64, a []float64, lda int, beta float64,
 	c []float64, ldc int) {
 	rows, cols := swapIf(isTrans(tA), n, k)
@@ -221,6 +224,7 @@ func (b implBLAS) Dsyrk(ul blas.Uplo, tA blas.Transpose, n, k int, alpha float64
 		matrix(c, ldc).call()
 }
 
+// Dsymm computes C = alpha A B + beta C or alpha B A + beta C, A symmetric.
 func (b implBLAS) Dsymm(s blas.Side, ul blas.Uplo, m, n int, alpha float64, a []float64, lda int, bb []float64,
 	ldb int, beta float64, c []float64, ldc int) {
 	order := n
@@ -236,6 +240,7 @@ func (b implBLAS) Dsymm(s blas.Side, ul blas.Uplo, m, n int, alpha float64, a []
 		float(beta).matrix(c, ldc).call()
 }
 
+// Dtrmm computes B = alpha op(A) B or alpha B op(A), A triangular.
 func (b implBLAS) Dtrmm(s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Diag, m, n int, alpha float64,
 	a []float64, lda int, bb []float64, ldb int) {
 	if !triangular(s, ul, tA, d, m, n, a, lda, bb, ldb) {
@@ -245,6 +250,8 @@ func (b implBLAS) Dtrmm(s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Dia
 	callTriangular(b.lib.dtrmm, s, ul, tA, d, m, n, alpha, a, lda, bb, ldb)
 }
 
+// Dtrsm solves op(A) X = alpha B or X op(A) = alpha B, A triangular; X
+// replaces B.
 func (b implBLAS) Dtrsm(s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Diag, m, n int, alpha float64,
 	a []float64, lda int, bb []float64, ldb int) {
 	if !triangular(s, ul, tA, d, m, n, a, lda, bb, ldb) {

@@ -167,6 +167,7 @@ func eigenWork(n int) int { return n*n + eigenIntegers(n) + 1 + 6*n + 2*n*n }
 
 func eigenIntegers(n int) int { return 3 + 5*n }
 
+// Dpotrf computes the Cholesky factorization A = U' U or L L'.
 func (l implLAPACK) Dpotrf(ul blas.Uplo, n int, a []float64, lda int) (ok bool) {
 	if n < minOrderCholesky || !validUplo(ul) || !holds(a, n, n, lda) {
 		return l.Implementation.Dpotrf(ul, n, a, lda)
@@ -174,6 +175,7 @@ func (l implLAPACK) Dpotrf(ul blas.Uplo, n int, a []float64, lda int) (ok bool) 
 	return to(l.lib.dpotrf).char(flipUplo(ul)).int(n).matrix(a, lda).ok()
 }
 
+// Dpotri computes the inverse of A from its Cholesky factorization.
 func (l implLAPACK) Dpotri(ul blas.Uplo, n int, a []float64, lda int) (ok bool) {
 	if n < minOrderCholesky || !validUplo(ul) || !holds(a, n, n, lda) {
 		return l.Implementation.Dpotri(ul, n, a, lda)

@@ -7,16 +7,32 @@ import (
 	"gonum.org/v1/gonum/blas"
 )
 
-// Report has the fields of array.BLASReport.
+// Report describes the library in use.
 type Report struct {
-	Name, Version string
-	Core, OwnCore string
-	Advice        string
-	Path, LAPACK  string
-	Reason        string
-	Passed        []string
+	// Name is the implementation's name: "OpenBLAS", "MKL", "BLIS", "Accelerate",
+	// "native" for one that does not say, "gonum" for pure Go.
+	Name string
+	// Version is the version and build that the library reports.
+	Version string
+	// Core is the processor type whose kernels it uses, where the library reports it.
+	Core string
+	// OwnCore is the processor type that OpenBLAS chose by itself where that was
+	// corrected, because its kernels are slow for this processor; else empty.
+	OwnCore string
+	// Advice says what to do where the kernels are slow for this processor and
+	// were not corrected; else empty.
+	Advice string
+	// Path is the file that was opened; empty for pure Go.
+	Path string
+	// LAPACK is the file that the factorizations come from, or "gonum".
+	LAPACK string
+	// Reason says why this one is in use: it was asked for, it was found, or nothing was found.
+	Reason string
+	// Passed lists the libraries that were opened but not used, and why.
+	Passed []string
 }
 
+// errAbsent is the error of a library that is not on the machine.
 var errAbsent = errors.New("not found")
 
 // Open loads the library at path and registers it with gonum if accept, called with its BLAS,

@@ -36,6 +36,7 @@ func candidates() []string {
 	}
 }
 
+// systemLAPACK is where LAPACK is found when the BLAS comes without it.
 const systemLAPACK = "liblapack.so.3"
 
 func load(path string) (uintptr, error) {

@@ -14,6 +14,7 @@ func candidates() []string {
 	return []string{"libopenblas.dll", "openblas.dll", "mkl_rt.2.dll", "mkl_rt.dll"}
 }
 
+// systemLAPACK is where LAPACK is found when the BLAS comes without it.
 const systemLAPACK = "liblapack.dll"
 
 func load(path string) (uintptr, error) {

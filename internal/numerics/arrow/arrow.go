@@ -38,14 +38,16 @@ import (
 // Completion is a point of a matrix completion.
 type Completion struct {
 	// Rows and Cols are m and n, and Row and Col those of the d entries, in any order.
-	Rows, Cols      int
-	Row, Col        []int32
+	Rows, Cols int
+	Row, Col   []int32
+	// Weights are those of the entries, nil for ones, and Misfit is mu - y.
 	Weights, Misfit []float64
 	// L and R are the factors, m x K and n x K, row-major, without weight in rows and columns that have no entry.
 	L, R []float64
 	K    int
 	// Lambda is the weight of the nuclear norm.
-	Lambda                 float64
+	Lambda float64
+	// RowEffects and ColEffects say which effects there are.
 	RowEffects, ColEffects bool
 }
 
@@ -66,6 +68,7 @@ func (c *Completion) Order() int {
 // eachPair is what a pair of entries of a row costs beside its products.
 const eachPair = 400
 
+// Flops is about the number of operations of the factorization, the leverages and a few images.
 func (c *Completion) Flops() float64 {
 	m, n, lines := float64(max(c.Rows, c.Cols)), float64(min(c.Rows, c.Cols)), c.Row
 	if c.Cols > c.Rows {

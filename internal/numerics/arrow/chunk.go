@@ -230,6 +230,7 @@ func (a *Arrow) pairs(c *chunk, j, other int, w *pairWork) []pair {
 	return w.both
 }
 
+// atOnce is the number of rows whose products are taken together.
 const atOnce = 256
 
 // complement adds what a chunk adds to the blocks (j, j') of B, where S = B + B* but for lambda: the columns see

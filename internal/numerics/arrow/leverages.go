@@ -77,6 +77,7 @@ func (a *Arrow) triangles() [][]float64 {
 	return out
 }
 
+// leverageWork is the memory for a chunk, and for one row of it.
 type leverageWork struct {
 	pairWork
 	t, b, e          []float64 // t_jj' and b_j of all rows, and E as packed triangles

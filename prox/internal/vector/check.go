@@ -7,6 +7,7 @@ import (
 	"surepipe/array"
 )
 
+// CheckLambda panics unless lambda is in [0, +Inf].
 func CheckLambda(what string, lambda float64) {
 	if !(lambda >= 0) {
 		panic(fmt.Sprintf("prox: %s is %v, want a number >= 0", what, lambda))
@@ -32,6 +33,7 @@ func CheckLinearize(op string, dim int, dst, v array.Batch, t float64) {
 	CheckEval(op, dim, dst, v, t)
 }
 
+// CheckApply panics unless dst and z are batches of one shape with vectors of length n.
 func CheckApply(op string, n int, dst, z array.Batch) {
 	if dst.K() != z.K() || dst.N() != n || z.N() != n {
 		panic(fmt.Sprintf("prox: derivative of %s of %s into %s, dimension %d", op, z, dst, n))
@@ -77,6 +79,7 @@ func Norm2Squared(b array.Batch) float64 {
 	return s[0]
 }
 
+// CheckRadius panics unless s is in [0, +Inf].
 func CheckRadius(what string, s float64) {
 	if !(s >= 0) {
 		panic(fmt.Sprintf("prox: %s has radius %v, want a number >= 0", what, s))

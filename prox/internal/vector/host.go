@@ -11,6 +11,7 @@ import (
 // many entries as fit in memory stay finite.
 const hostLimit = 1e290
 
+// CheckDim panics unless n is the length of vectors, 0 for any.
 func CheckDim(what string, n int) {
 	if n < 0 {
 		panic(fmt.Sprintf("prox: %s on vectors of length %d, want >= 0", what, n))

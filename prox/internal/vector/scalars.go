@@ -7,8 +7,10 @@ import (
 	"surepipe/array"
 )
 
+// Scalars are slices of one number a vector.
 type Scalars struct{ A, C []float64 }
 
+// ScalarsPool takes Scalars back.
 var ScalarsPool = sync.Pool{New: func() any { return new(Scalars) }}
 
 func GetScalars(k int) *Scalars {
@@ -64,6 +66,7 @@ func Surplus(a, c float64) float64 {
 	return 0
 }
 
+// Inner is <a, b>.
 func Inner(a, b []float64) float64 {
 	sum := 0.0
 	for i, v := range a {
@@ -72,6 +75,7 @@ func Inner(a, b []float64) float64 {
 	return sum
 }
 
+// Largest is the maximum norm.
 func Largest(x []float64) float64 {
 	most := 0.0
 	for _, v := range x {
@@ -80,6 +84,7 @@ func Largest(x []float64) float64 {
 	return most
 }
 
+// Total is the l1 norm.
 func Total(x []float64) float64 {
 	sum := 0.0
 	for _, v := range x {
@@ -88,6 +93,7 @@ func Total(x []float64) float64 {
 	return sum
 }
 
+// Euclid is the Euclidean norm.
 func Euclid(x []float64) float64 {
 	norm := 0.0
 	for _, v := range x {

@@ -25,11 +25,12 @@ const (
 
 // Array is an array of numbers, row-major: its values in the frame, or the path of a .npy file.
 type Array struct {
-	Shape   []int     `json:"shape,omitempty" jsonschema:"its axes; without one the values are a vector"`
-	Values  []float64 `json:"values,omitempty" jsonschema:"the values as numbers"`
-	Base64  []byte    `json:"base64,omitempty" jsonschema:"the values as float64, little-endian, which NaN may be among"`
-	NPY     string    `json:"npy,omitempty" jsonschema:"a .npy file with all of it, for arrays of a megabyte and more"`
-	Complex bool      `json:"complex,omitempty" jsonschema:"the last axis is the real and imaginary part"`
+	Shape  []int     `json:"shape,omitempty" jsonschema:"its axes; without one the values are a vector"`
+	Values []float64 `json:"values,omitempty" jsonschema:"the values as numbers"`
+	Base64 []byte    `json:"base64,omitempty" jsonschema:"the values as float64, little-endian, which NaN may be among"`
+	NPY    string    `json:"npy,omitempty" jsonschema:"a .npy file with all of it, for arrays of a megabyte and more"`
+	// Complex numbers are pairs along the last axis.
+	Complex bool `json:"complex,omitempty" jsonschema:"the last axis is the real and imaginary part"`
 }
 
 func (a *Array) read(name string) (none dataio.Array, err error) {

@@ -382,6 +382,7 @@ func denoise(w *worker, ctx context.Context, p DenoiseParams) (none Swept, err e
 	return none, err
 }
 
+// Sigma2 is an estimate of the variance of the noise.
 type Sigma2 struct {
 	Sigma2    float64 `json:"sigma2"`
 	RelStdErr float64 `json:"sigma2_relative_stderr" jsonschema:"its standard error over its value"`
@@ -414,6 +415,7 @@ func defaultSigma2(r *request.Request) {
 	}
 }
 
+// RiskParams are a question about a function of the client's.
 type RiskParams struct {
 	Question
 	Wanted

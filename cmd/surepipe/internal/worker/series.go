@@ -19,6 +19,7 @@ type SeriesParams struct {
 	surepipe.Series
 }
 
+// SeriesDenoised is the estimate and what is known of it.
 type SeriesDenoised struct {
 	Result local.Result     `json:"result" jsonschema:"the object of surepipe denoise --json"`
 	Arrays map[string]Array `json:"arrays,omitempty" jsonschema:"those of return"`

@@ -45,6 +45,7 @@ type Options struct {
 	Request func(wanted func(name string) bool) (*pflag.FlagSet, *request.Request)
 }
 
+// worker is the state that requests share.
 type worker struct {
 	Options
 	server *jrpc2.Server
@@ -146,6 +147,7 @@ func lock(folder string) (*os.File, error) {
 	return held, err
 }
 
+// errEnded refuses what comes after the end.
 var errEnded = errors.New("the worker has ended")
 
 func (w *worker) path(name string) (string, error) {
