@@ -130,11 +130,15 @@
 //   - banded for sequences, where K takes differences of neighbours and A*A = c I;
 //   - dense for any A and K with few rows and columns, and r without groups; ADMM's iterations come first there;
 //   - sparse for other sparse K, such as the gradient of an image, with A*A = c I. It has a sparse Cholesky
-//     factor. Of more than some thousand pixels the dual's iterations come first.
+//     factor. Of more than some thousand pixels the dual's iterations come first;
+//   - known by products with A*A, where K takes differences of pixels and A is an operator with columns of about one
+//     length, such as a scanner or a blur. Conjugate gradients solve with it, preconditioned by the sparse factor with
+//     the mean eigenvalue of A*A in its place. ADMM's iterations come first.
 //
 // The number of steps depends little on the condition of A and K, and on how wide the regions are in which K b
 // = 0. It goes on until the zeros of K b are told from other entries, beyond a small duality gap. It starts anew at
-// every weight. An unrolled derivative is that of dual's or admm's iterations.
+// every weight, but for the last form, which starts where ADMM has ended. An unrolled derivative is that of dual's or
+// admm's iterations.
 //
 // A derivative should be computed where the solution was computed: [Solution].At is the problem in
 // the units and on the coordinates in which it was solved.

@@ -181,6 +181,10 @@ var defaultRules = []defaultRule{
 		"r stands behind a small operator K, and is a sum over coordinates: Newton steps take any condition " +
 			"of A and K",
 		interior.Small},
+	{interior.Entry,
+		"r stands behind differences of the pixels of an image, and A is an operator: where ADMM does not end soon, " +
+			"Newton steps by conjugate gradients do, with a sparse matrix for a preconditioner",
+		interior.Iterated},
 	{splitting.ADMM,
 		"r stands behind an operator K: given K b, a step solves a linear system",
 		func(p Problem) bool { return p.K != nil }},

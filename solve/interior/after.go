@@ -23,11 +23,12 @@ type secondChance struct {
 	last *engine.Plain // the interior points, or the other method without a limit; nil before they are needed
 }
 
-// The number of iterations of the other method that come first: of alternating directions, and of gradient steps on
-// the dual, of which all together cost about as much as interior points, unless the gap shows earlier that they do
-// not suffice.
+// The number of iterations of the other method that come first: of alternating directions, on a small problem and on
+// an image, and of gradient steps on the dual, of which all together cost about as much as interior points, unless the
+// gap shows earlier that they do not suffice.
 const (
 	soonIterations = 1000
+	soonSteps      = 2000
 	soonGradients  = 8000
 )
 
@@ -46,7 +47,7 @@ func comesFirst(s *engine.Task) *engine.Entry {
 		}
 		return nil
 	}
-	if !(linops.StructureOf(s.Problem.A).Columns.Value > 0) && Small(s.Problem) {
+	if !(linops.StructureOf(s.Problem.A).Columns.Value > 0) && Small(s.Problem) || Iterated(s.Problem) {
 		return &splitting.ADMM
 	}
 	return nil
@@ -64,12 +65,19 @@ func after(s *engine.Task) (engine.Builder, engine.Choice) {
 
 func newSecondChance(ctx context.Context, s engine.Task) (engine.Solver, error) {
 	soon := s
-	soon.Entry = *comesFirst(&s)
-	soon.From = nil
-	soon.Options.MaxIter = min(s.Options.MaxIter, soonIterations)
-	if !Small(s.Problem) {
-		soon.Options.MaxIter, soon.Options.Promising = min(s.Options.MaxIter, soonGradients), true
+	soon.Entry, soon.From = *comesFirst(&s), nil
+	if of, ok := s.From.(both); ok {
+		soon.From, s.From = of.first, of.Method
 	}
+	most := soonIterations
+	switch {
+	case Small(s.Problem):
+	case Iterated(s.Problem):
+		most = soonSteps
+	default:
+		most = soonGradients
+	}
+	soon.Options.MaxIter, soon.Options.Promising = min(s.Options.MaxIter, most), !Small(s.Problem)
 	soon.Options.Resolved = Small(s.Problem) // a large factor is only for what the other method leaves
 	first, err := engine.PlainOf(ctx, soon)
 	if err != nil {
@@ -84,10 +92,7 @@ func (s *secondChance) points(ctx context.Context) (*engine.Plain, error) {
 	if s.last == nil {
 		last, err := engine.PlainOf(ctx, s.s)
 		if errors.Is(err, errNoInterior) {
-			whole := s.s
-			whole.Entry = *comesFirst(&s.s)
-			whole.From = nil
-			last, err = engine.PlainOf(ctx, whole)
+			last, err = s.whole(ctx)
 		}
 		if err != nil {
 			return nil, err
@@ -97,9 +102,20 @@ func (s *secondChance) points(ctx context.Context) (*engine.Plain, error) {
 	return s.last, nil
 }
 
+// whole is the other method with all its iterations.
+func (s *secondChance) whole(ctx context.Context) (*engine.Plain, error) {
+	whole := s.s
+	whole.Entry, whole.From = *comesFirst(&s.s), s.first.Method
+	return engine.PlainOf(ctx, whole)
+}
+
 func (s *secondChance) Name() string { return s.s.Entry.Name }
 
 func (s *secondChance) Solve(ctx context.Context, y array.Batch, from engine.From) (*engine.Solution, error) {
+	if from.Path == nil {
+		from.Path = new(engine.Path)
+		defer from.Path.Release()
+	}
 	sol, err := s.first.Solve(ctx, y, from)
 	switch {
 	case err != nil && (ctx.Err() != nil || s.s.Problem.Device.Err() != nil):
@@ -108,7 +124,8 @@ func (s *secondChance) Solve(ctx context.Context, y array.Batch, from engine.Fro
 		sol.Method = s.first.Name()
 		return sol, nil
 	case err == nil:
-		sol.Release()
+		defer sol.Release()
+		from.B = sol.B
 	default:
 		// Its linear systems may have no numerical solution where those of interior points have one.
 	}
@@ -116,7 +133,17 @@ func (s *secondChance) Solve(ctx context.Context, y array.Batch, from engine.Fro
 	if err != nil {
 		return nil, err
 	}
-	if sol, err = last.Solve(ctx, y, from); err == nil && last.Name() != s.Name() {
+	sol, err = last.Solve(ctx, y, from)
+	if err == nil && !sol.Converged && Iterated(s.s.Problem) { // steps by iterations do not take any condition
+		sol.Release()
+		if last, err = s.whole(ctx); err != nil {
+			return nil, err
+		}
+		defer last.Release()
+		from.Path.Release()
+		sol, err = last.Solve(ctx, y, from)
+	}
+	if err == nil && last.Name() != s.Name() {
 		sol.Method = last.Name()
 	}
 	return sol, err
@@ -134,10 +161,24 @@ func (s *secondChance) Record(ctx context.Context, y array.Batch, newTape engine
 func (s *secondChance) Reweight(ctx context.Context, r prox.Prox) (engine.Solver, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last == nil {
-		return s.s.Reweight(ctx, r, s.s.From)
+	from := both{s.s.From, s.first.Method}
+	if s.last != nil {
+		from.Method = s.last.Method
 	}
-	return s.s.Reweight(ctx, r, s.last.Method)
+	return s.s.Reweight(ctx, r, from)
+}
+
+// both are the methods of a solver for another regularizer.
+type both struct {
+	engine.Method // nil before it is needed
+	first         engine.Method
+}
+
+func (b both) Traits() engine.Traits {
+	if b.Method == nil {
+		return engine.Traits{}
+	}
+	return b.Method.Traits()
 }
 
 func (s *secondChance) Release() {

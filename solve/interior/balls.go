@@ -112,6 +112,38 @@ func (l *ballPairs) start(_ []float64, size, weight float64) {
 	}
 }
 
+func (l *ballPairs) center(z, u []float64, size, weight float64) {
+	gap := 0.0
+	l.groups.each(func(g int, rows []int32) {
+		along, square, length := 0.0, 0.0, 0.0
+		for _, i := range rows {
+			along += z[i] * u[i]
+			square += z[i] * z[i]
+			length += u[i] * u[i]
+		}
+		along *= math.Min(1, l.w[g]/math.Sqrt(math.Max(length, math.SmallestNonzeroFloat64)))
+		l.x[g] = math.Sqrt(square) / l.w[g]
+		gap += math.Max(l.w[g]*l.w[g]*l.x[g]-along, 0)
+	})
+	l.groups.each(func(g int, rows []int32) {
+		square, most := 0.0, l.w[g]*l.w[g]/2
+		for _, i := range rows {
+			square += u[i] * u[i]
+		}
+		x, s := central(l.x[g]*weight/size, math.Max(1-square/(2*most), 0),
+			roomy*gap/(float64(len(l.w))*most*size/weight))
+		l.x[g], l.s[g] = x*size/weight, math.Min(s, 1)*most
+		if square > 0 {
+			f := math.Sqrt(2 * (most - l.s[g]) / square)
+			for _, i := range rows {
+				u[i] *= f
+			}
+		} else {
+			l.s[g] = most
+		}
+	})
+}
+
 func (l *ballPairs) image(dst, u []float64) {
 	l.groups.each(func(g int, rows []int32) {
 		for _, i := range rows {

@@ -101,6 +101,38 @@ func (l *boundPairs) start(z []float64, size, weight float64) {
 	})
 }
 
+func (l *boundPairs) center(z, u []float64, size, weight float64) {
+	sum, pieces := 0.0, 0.0
+	l.each(func(v *side, i int) {
+		v.x[i], v.s[i] = math.Max(v.sign*z[i], 0), math.Max(l.slack(v, u, i), 0)
+		sum += v.x[i] * v.s[i]
+		pieces++
+	})
+	l.each(func(v *side, i int) {
+		x, s := central(v.x[i]/size, v.s[i]/weight, roomy*sum/(pieces*size*weight))
+		v.x[i], v.s[i] = size*x, weight*s
+	})
+}
+
+// central are the numbers with a product and the difference x - s.
+func central(x, s, product float64) (float64, float64) {
+	half, product := (x-s)/2, math.Max(product, leastCentral)
+	root := math.Sqrt(half*half + product)
+	if half > 0 {
+		x = root + half
+		return x, product / x
+	}
+	s = root - half
+	return product / s, s
+}
+
+// Interior points start at an estimate from products roomy times those of its gap, which leaves room for steps that
+// make good for K b - z, and from leastCentral at least, in units of their size.
+const (
+	roomy        = 10
+	leastCentral = 1e-8
+)
+
 func (l *boundPairs) image(dst, _ []float64) {
 	for i := range dst {
 		dst[i] += l.minus.x[i] - l.plus.x[i]

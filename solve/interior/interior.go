@@ -52,6 +52,9 @@ type conditions interface {
 type inequalities interface {
 	// start puts z about where K b is, with a multiplier u = 0; size is about |z_i|, and weight about the weights.
 	start(z []float64, size, weight float64)
+	// center puts z and u about where K b and a multiplier are, with products that are all about as large as the
+	// duality gap asks for.
+	center(z, u []float64, size, weight float64)
 	// image sets dst -= z.
 	image(dst, u []float64)
 	products() (sum, pieces float64)
@@ -83,8 +86,9 @@ func Small(p engine.Problem) bool { return boundsOf(p) != nil && smallSaddle(p) 
 
 // errNoInterior is the error of a problem that interior points do not serve.
 var errNoInterior = fmt.Errorf("solve: interior-point needs r(K b) with a sum r of w |z_i| and z_i >= 0, or of "+
-	"norms of groups, and a sparse K with A*A = c I whose factors are not too large; or, without groups, at most "+
-	"%d rows and columns of K together; use dual, admm or primal-dual", mostSaddle)
+	"norms of groups, and a sparse K with A*A = c I, or differences of pixels behind an operator A, whose factors "+
+	"are not too large; or, without groups, at most %d rows and columns of K together; use dual, admm or primal-dual",
+	mostSaddle)
 
 // Entry is the entry of interior points.
 var Entry = engine.Entry{
@@ -129,8 +133,13 @@ func (s *interior) prepare(ctx context.Context) (err error) {
 	} else {
 		s.conditions = ballsOf(s.P)
 	}
-	if system := newSparseSystem(s.P, s.conditions); system != nil {
+	if system := newSparseSystem(s.P, s.conditions); system != nil && sparseOperators(s.P) {
 		s.norm2, s.k, s.system = system.c, system.k, system
+	} else if system != nil {
+		if s.norm2, err = engine.NormBound(ctx, s.P); err != nil {
+			return err
+		}
+		s.k, s.system = system.k, &iteratedSystem{system, s.P.A, s.P.Device}
 	}
 	return s.P.Device.Err()
 }

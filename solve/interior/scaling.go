@@ -7,6 +7,8 @@ type scaling struct {
 	diag   []float64 // of every row
 	groups *rowGroups
 	u, s   []float64
+	// allowed is the norm of what may be left of A*A b - A* y + K* u where its system is solved by iterations.
+	allowed float64
 }
 
 func (j *scaling) add(dst, du []float64) {

@@ -20,7 +20,8 @@ const mostSparse = 1 << 19
 //	A*A + K* J^{-1} K,    A*A = c I,
 //
 // is sparse where the rows of K of a group are, and has a sparse Cholesky factor where K takes differences on a
-// grid or another graph with small separators (George 1973).
+// grid or another graph with small separators (George 1973). With another A*A the factor of the matrix with its mean
+// eigenvalue c is a preconditioner: [iteratedSystem].
 type sparseSystem struct {
 	multiple
 	k      space.Rows
@@ -39,12 +40,17 @@ type sparseBlock struct {
 	at []int64
 }
 
-// Sparse reports that interior points apply with a sparse factor.
+// Sparse reports that interior points apply with a sparse factor, where A*A = c I.
 func Sparse(p engine.Problem) bool { return sparseOperators(p) && conditionsOf(p) != nil }
 
 // sparseOperators reports that A*A = c I and that K may be sparse.
 func sparseOperators(p engine.Problem) bool {
-	if p.K == nil || p.Loss != nil || !(linops.StructureOf(p.A).Columns.Value > 0) {
+	return p.K != nil && linops.StructureOf(p.A).Columns.Value > 0 && sparseDifferences(p)
+}
+
+// sparseDifferences reports that K may be sparse, and the loss is squared.
+func sparseDifferences(p engine.Problem) bool {
+	if p.K == nil || p.Loss != nil {
 		return false
 	}
 	known := linops.StructureOf(p.K)
@@ -52,10 +58,11 @@ func sparseOperators(p engine.Problem) bool {
 	return dim <= mostSparse && (known.SparseRows != nil || known.Pairs != nil && known.Pairs() != nil)
 }
 
-// newSparseSystem is that of a problem and of its inequalities; nil where A*A is not c I, K not
-// sparse, or the factor too large.
+// newSparseSystem is that of a problem and of its inequalities; nil where the mean eigenvalue of A*A is not known, K
+// not sparse, or the factor too large.
 func newSparseSystem(p engine.Problem, of conditions) *sparseSystem {
-	if of == nil || !sparseOperators(p) {
+	c := meanEigenvalue(p)
+	if of == nil || !(c > 0) || !sparseDifferences(p) {
 		return nil
 	}
 	k, ok := linops.RowsOf(p.K)
@@ -63,7 +70,7 @@ func newSparseSystem(p engine.Problem, of conditions) *sparseSystem {
 		return nil
 	}
 	_, dim := p.K.Dims()
-	s := &sparseSystem{multiple: multiple{linops.StructureOf(p.A).Columns.Value}, k: k, dim: dim}
+	s := &sparseSystem{multiple: multiple{c}, k: k, dim: dim}
 	if balls, ok := of.(*groupBalls); ok {
 		s.groups = balls.groups
 	} else {
@@ -197,6 +204,10 @@ func (f *sparseNormal) factorize(j *scaling) bool {
 
 // solve adds K* J^{-1} z to x, solves for x, and sets z = J^{-1} (K x - z).
 func (f *sparseNormal) solve(x, z, work []float64) {
+	f.eliminated(x, z, work, func(x []float64) { f.l.Solve([][]float64{x}, [][]float64{x}) })
+}
+
+func (f *sparseNormal) eliminated(x, z, work []float64, solve func(x []float64)) {
 	copy(work, z)
 	w := work[:len(z)]
 	f.j.inverse(w)
@@ -205,7 +216,7 @@ func (f *sparseNormal) solve(x, z, work []float64) {
 			x[f.k.Indices[t]] += f.k.Values[t] * v
 		}
 	}
-	f.l.Solve([][]float64{x}, [][]float64{x})
+	solve(x)
 	for i, v := range z {
 		sum := -v
 		for t := f.k.Indptr[i]; t < f.k.Indptr[i+1]; t++ {

@@ -21,14 +21,29 @@ var (
 	// Where the multiplier is eliminated digits are lost, and a step that makes good for what the one before has left
 	// costs less than a second solve with a large factor.
 	productsWithout = smallness{told: 1e-9, end: 1e-12, left: 1e-5}
+	// Iterations leave what they are allowed to ([leftOver]).
+	productsIterated = smallness{told: 1e-9, end: 1e-12, left: math.Inf(1), near: true}
 )
 
-type smallness struct{ told, end, left float64 }
+type smallness struct {
+	told, end, left float64
+	near            bool // steps start near an estimate, where one is known: those far from it cost as much
+}
+
+// A step by iterations may leave leftOver of the products in the duality gap, by what it leaves of A*A b - A* y + K* u,
+// or sharesLeft as often those that are predicted, and a direction that only predicts forPrediction times that.
+const (
+	leftOver      = 4
+	sharesLeft    = 5
+	forPrediction = 20
+)
 
 const (
-	// mostSlow is the number of steps in a row that may leave nine tenths of the products, and lateSlow where these are
-	// so small already that rounding errors are the reason: below the root of what tells the zeros of K b.
+	// mostSlow is the number of steps in a row that may leave nine tenths of the products, nearSlow where iterations
+	// solve for a step, and lateSlow where these are so small already that rounding errors are the reason: below the
+	// root of what tells the zeros of K b.
 	mostSlow = 40
+	nearSlow = 12
 	lateSlow = 8
 )
 
@@ -65,16 +80,22 @@ func (s *interior) dim() int {
 	return dim
 }
 
-// Init starts at the unpenalized fit, with a multiplier of 0 and all inequalities about as far from
-// equality as K b is large, where it does not go on from a solve before. Where it starts matters little.
-func (s *interior) Init(w *engine.Work, _ array.Batch) error {
+// Init starts at the unpenalized fit, or near it, with a multiplier of 0 and all inequalities about as far from
+// equality as K b is large, where it does not go on from a solve before. Where a factorization solves for a step it
+// matters little where it starts; where iterations do it starts at an estimate with its multiplier, if both are known.
+func (s *interior) Init(w *engine.Work, b0 array.Batch) error {
 	if before, ok := w.Kept.(*interiorRun); ok {
 		before.factor = s.system.factor()
 		w.Own, w.C = before, engine.Coefficients{Eta: before.eta}
 		return w.Device().Err()
 	}
 	r := s.newRun(w.Y)
-	s.system.start(r.b, r.aty)
+	known := s.system.small().near && !w.Dual.IsZero() && !b0.IsZero()
+	if known {
+		copy(r.b, b0.ToHost())
+	} else {
+		s.system.start(r.b, r.aty)
+	}
 	s.residuals(r)
 	size := 0.0
 	for _, v := range r.rz {
@@ -88,6 +109,11 @@ func (s *interior) Init(w *engine.Work, _ array.Batch) error {
 		weight = math.Max(s.norm2, math.SmallestNonzeroFloat64) * size
 	}
 	r.pairs.start(r.rz, size, weight)
+	r.first, _ = r.pairs.products()
+	if known {
+		copy(r.u, w.Dual.ToHost())
+		r.pairs.center(r.rz, r.u, size, weight)
+	}
 	w.Own = r
 	// About the ratio of z and u where the noise decides.
 	r.eta = size / weight
@@ -144,13 +170,13 @@ func (s *interior) Step(ctx context.Context, w *engine.Work, record bool) (prox.
 func (s *interior) advance(r *interiorRun) {
 	s.residuals(r)
 	r.products, r.pieces = r.pairs.products()
-	if r.first == 0 {
-		r.first = r.products
-	}
 	if r.slow++; r.products < 0.9*r.last || r.last == 0 {
 		r.slow, r.last = 0, r.products
 	}
 	small, slow := s.system.small(), mostSlow
+	if small.near {
+		slow = nearSlow
+	}
 	if r.products <= math.Sqrt(small.told)*r.first {
 		slow = lateSlow
 	}
@@ -159,6 +185,8 @@ func (s *interior) advance(r *interiorRun) {
 		return
 	}
 	r.pairs.scale(&r.j, r.u)
+	allowed := leftOver * r.products / math.Max(floats.Norm(r.b, 2), floats.Norm(r.aty, 2)/s.norm2)
+	r.j.allowed = forPrediction * allowed
 	if !r.factor.factorize(&r.j) {
 		r.stuck = true
 		return
@@ -168,6 +196,7 @@ func (s *interior) advance(r *interiorRun) {
 	before := r.products
 	near := r.pairs.reach(0)
 	share := r.pairs.after(near) / before
+	r.j.allowed = math.Min(1, sharesLeft*share) * allowed
 	r.pairs.correct(r.du, share*share*share*before/r.pieces)
 	s.direction(r)
 	s.move(r, r.pairs.reach(1-shortOfEdge))

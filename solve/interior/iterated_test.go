@@ -1,0 +1,83 @@
+package interior_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/floats"
+
+	"surepipe/array"
+	"surepipe/array/arraytest"
+	"surepipe/linops/imaging"
+	"surepipe/prox"
+	"surepipe/solve"
+)
+
+// Images behind a scanner, with total variation, are solved to the tolerance from small weights to large ones, from
+// nothing and from a neighbour, and ADMM comes near the same mu_hat.
+func TestInteriorPointsBehindAScanner(t *testing.T) {
+	const rows, cols, n = 34, 36, 34 * 36
+	rng := rand.New(rand.NewPCG(3, 4))
+	angles := make([]float64, 20)
+	for i := range angles {
+		angles[i] = 9 * float64(i)
+	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		a, err := imaging.NewParallelBeam(rows, cols, angles, 50, 1, imaging.Axis{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		image, y := dev.Put(steep(rng, rows, cols), 1, n), dev.Alloc(1, 50*len(angles))
+		a.Forward(y, image)
+		host := y.ToHost()
+		for i := range host {
+			host[i] += 0.3 * rng.NormFloat64()
+		}
+		dev.Upload(y, host)
+		p := solve.Problem{A: a, K: imaging.NewGradient([]int{rows, cols}, nil, imaging.Reflecting), Device: dev}
+		for name, r := range map[string]func(w float64) prox.Prox{
+			"isotropic":   func(w float64) prox.Prox { return prox.NewJointL2(n, 2, w) },
+			"anisotropic": func(w float64) prox.Prox { return prox.NewL1(w) },
+		} {
+			path := new(solve.Path)
+			for _, w := range []float64{10, 0.5} {
+				p.R = r(w)
+				b, off := behind(t, p, "interior-point", solve.Options{Tol: 1e-8, MaxIter: 20000}, y, solve.From{})
+				along, also := behind(t, p, "interior-point", solve.Options{Tol: 1e-8, MaxIter: 20000}, y,
+					solve.From{Path: path})
+				far, most := behind(t, p, "admm", solve.Options{Tol: 1e-6, MaxIter: 500}, y, solve.From{})
+				at := fmt.Sprintf("%s, weight %g", name, w)
+				if d := floats.Distance(b, along, 2); !(d <= off+also) {
+					t.Errorf("%s: %g from the solution along a path, with errors of at most %g and %g", at, d, off, also)
+				}
+				if d := floats.Distance(b, far, 2); !(d <= off+most) {
+					t.Errorf("%s: %g from that of ADMM, with errors of at most %g and %g", at, d, off, most)
+				}
+			}
+			path.Release()
+		}
+		array.Free(image, y)
+	})
+}
+
+// behind is mu_hat and the bound of its error; interior points have to converge.
+func behind(t *testing.T, p solve.Problem, name string, o solve.Options, y array.Batch, from solve.From) ([]float64,
+	float64) {
+	t.Helper()
+	s, err := solve.New(context.Background(), name, p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Release()
+	sol, err := s.Solve(context.Background(), y, from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sol.Release()
+	if !sol.Converged && name == "interior-point" {
+		t.Errorf("%s: %+v", name, sol.Convergence)
+	}
+	return sol.MuHat.ToHost(), sol.Error
+}
