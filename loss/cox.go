@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/internal/numerics/elementary"
 )
 
 // Times say when observations were at risk: in (start_i, time_i]. Start is nil where all were from the beginning on.
@@ -38,6 +39,7 @@ type Cox struct {
 	bad                   error // of the times
 	known                 Structure
 	pool                  sync.Pool // of *coxSums
+	last                  alone
 }
 
 // NewCox returns the loss with Breslow's or Efron's formula. Its Check reports times that are missing or no times. It
@@ -60,7 +62,7 @@ func NewCox(o Observed, efron bool) (*Cox, error) {
 		l.arrange()
 	}
 	l.known = Structure{Name: name, Check: l.check, Least: l.least, Likelihood: true, Unit: 1, Coupled: l, Joint: l,
-		Size: events}
+		Size: events, Together: l.together}
 	l.known.Pick = func(rows []int) (Structured, error) { return NewCox(l.o.pick(rows), l.efron) }
 	return l, nil
 }
@@ -231,16 +233,20 @@ func (l *Cox) sums(s *coxSums, out int) {
 		}
 		for _, i := range members {
 			s.z[i] -= shift
-			s.theta[i] = 0
-			if w := l.weightOf(i, out); w > 0 {
-				s.theta[i] = w * math.Exp(s.z[i])
-			}
 		}
 		for g := from; g < end; g++ {
 			s.shift[g] = shift
 		}
 	}
 	copy(s.shifted, s.z)
+	elementary.Exp(s.theta, s.z)
+	for i := range s.theta {
+		if w := l.weightOf(i, out); w > 0 {
+			s.theta[i] *= w
+		} else {
+			s.theta[i] = 0
+		}
+	}
 	l.risks(s, out)
 }
 
@@ -371,6 +377,24 @@ func (l *Cox) Curvature(dst, z, y array.Batch) {
 	l.set(dst, z, y, func(s *coxSums, i int) float64 { return l.expected(s, i) })
 }
 
+// together sets slope and curve, and returns the value.
+func (l *Cox) together(slope, curve, z, y array.Batch) float64 {
+	s := l.from(z, y)
+	defer l.pool.Put(s)
+	check("the Cox loss", slope, curve, z)
+	l.sums(s, -1)
+	value := l.value(s, -1)
+	for i := range s.x {
+		s.x[i] = l.expected(s, i)
+	}
+	curve.Device().Upload(curve, s.x)
+	for i, y := range s.y {
+		s.x[i] -= l.weightOf(i, -1) * y
+	}
+	slope.Device().Upload(slope, s.x)
+	return value
+}
+
 func (l *Cox) set(dst, z, y array.Batch, of func(s *coxSums, i int) float64) {
 	s := l.from(z, y)
 	defer l.pool.Put(s)
@@ -457,13 +481,15 @@ func (l *Cox) least(y array.Batch) float64 {
 	s := l.take()
 	defer l.pool.Put(s)
 	y.Device().Download(s.y, y)
-	clear(s.z)
-	l.sums(s, -1)
-	sum := 0.0
-	for g := range l.first[:len(l.first)-1] {
-		l.terms(s, g, func(share, less, _ float64) { sum += share * math.Log((1-less)*s.weight[g]) })
-	}
-	return sum
+	least, _ := l.last.of(s.y, func() (sum, constant float64) {
+		clear(s.z)
+		l.sums(s, -1)
+		for g := range l.first[:len(l.first)-1] {
+			l.terms(s, g, func(share, less, _ float64) { sum += share * math.Log((1-less)*s.weight[g]) })
+		}
+		return sum, 0
+	})
+	return least
 }
 
 func events(y []float64) (n int) {

@@ -317,6 +317,16 @@ type alone struct {
 	least, constant float64
 }
 
+func (a *alone) of(y []float64, compute func() (least, constant float64)) (least, constant float64) {
+	a.Lock()
+	defer a.Unlock()
+	if a.y == nil || !slices.Equal(a.y, y) {
+		a.least, a.constant = compute()
+		a.y = append(a.y[:0], y...)
+	}
+	return a.least, a.constant
+}
+
 func (l *Pointwise) least(y array.Batch) float64 {
 	least, _ := l.ofY(y)
 	return least
@@ -330,18 +340,15 @@ func (l *Pointwise) constant(y array.Batch) float64 {
 func (l *Pointwise) ofY(y array.Batch) (least, constant float64) {
 	s := l.take(y, y)
 	defer l.pool.Put(s)
-	l.last.Lock()
-	defer l.last.Unlock()
-	if l.last.y == nil || !slices.Equal(l.last.y, s.y) {
-		l.last.y = append(l.last.y[:0], s.y...)
-		l.last.least = s.sum(func(s *scratch, from, to int) float64 {
+	return l.last.of(s.y, func() (least, constant float64) {
+		least = s.sum(func(s *scratch, from, to int) float64 {
 			return s.terms(from, to, func(s *scratch, i int, w float64) float64 { return w * s.l.f.Least(s.y[i]) })
 		})
-		l.last.constant = s.sum(func(s *scratch, from, to int) float64 {
+		constant = s.sum(func(s *scratch, from, to int) float64 {
 			return s.terms(from, to, func(s *scratch, i int, w float64) float64 { return s.l.f.Constant(w, s.y[i]) })
 		})
-	}
-	return l.last.least, l.last.constant
+		return least, constant
+	})
 }
 
 func (l *Pointwise) gap(u, z, y array.Batch) float64 {
