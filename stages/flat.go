@@ -132,7 +132,9 @@ func (j *Job) moveOn(ctx context.Context, f *flatness, leverages []float64, r ri
 	d := len(leverages)
 	losses, open := f.ahead(leverages)
 	order, left, tolerated := lists.Upto(d), floats.Sum(open), mostOpen*float64(d)*r.StdErr
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(open[b], open[a]) })
+	if left > tolerated {
+		slices.SortFunc(order, func(a, b int) int { return cmp.Compare(open[b], open[a]) })
+	}
 	each := manySteps * (4*math.Max(j.solution.Linearization.Closed().DiagonalFlops/float64(d), 1) + 100*float64(d))
 	whole, affordable := math.IsInf(j.solution.Linearization.Closed().SpaceMargin, 1), int(cheapDiagonal/each)+1
 	before, _ := risk.Mean(losses)
