@@ -24,7 +24,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 import surepipe
 
 SPLITS = 20
-PAUSE = 0.2  # seconds: OpenBLAS threads wait for 2^28 cycles
+PAUSE = 0.2  # seconds
 
 
 def of_r(name, response, drop=()):
