@@ -35,12 +35,20 @@ func (logistic) Check(y float64) string {
 
 func softplus(z float64) float64 { return math.Max(z, 0) + math.Log1p(math.Exp(-math.Abs(z))) }
 
+// sigmoid is 1/(1 + e^-z).
 func sigmoid(z float64) float64 {
+	p, _ := probabilities(z)
+	return p
+}
+
+// probabilities are 1/(1 + e^-z) and 1/(1 + e^z).
+func probabilities(z float64) (p, rest float64) {
+	e := math.Exp(-math.Abs(z))
+	more := 1 / (1 + e)
 	if z >= 0 {
-		return 1 / (1 + math.Exp(-z))
+		return more, e * more
 	}
-	e := math.Exp(z)
-	return e / (1 + e)
+	return e * more, more
 }
 
 func (logistic) Value(z, y float64) float64 {
@@ -135,7 +143,7 @@ func (logistic) Least(y float64) float64 {
 
 // Gap is the relative entropy of y + u and 1/(1 + e^-z).
 func (logistic) Gap(u, off, z, y float64) float64 {
-	p, rest := sigmoid(z), sigmoid(-z)
+	p, rest := probabilities(z)
 	logP, logRest := 0.0, 0.0
 	if !isNear(off, p) {
 		logP = -softplus(-z)
