@@ -87,7 +87,7 @@ func (r Rule) Overfits(df, d float64, squared bool) bool {
 // observations have leverages near 1, of which near is the share. It is for errors of prediction, which are not
 // negative; such a value competes with others by its sum with its error. Where the loss of a perfect fit is not 0
 // (fromZero), as with the likelihood of counts without terms of y alone, the two are not comparable, and leverages
-// alone count.
+// alone count. They do not count where fits without observations are compared.
 func (r Rule) Unsure(value, stdErr, near float64, fromZero bool) bool {
-	return r.Predicts && (fromZero && stdErr > math.Abs(value) || near > mostNear)
+	return r.Predicts && (fromZero && stdErr > math.Abs(value) || near > mostNear && !r.Refits)
 }

@@ -151,7 +151,7 @@ func (r *Swept) doubtfulChoice(all *Notes) {
 			100**s.RegretBeyond, 100*risk.Tolerable)
 	}
 	if rule := r.Options.Criterion.Rule(); r.Header.FewRows && !rule.Refits && !rule.Sigma2 {
-		all.Add(warning.FewRows, "the table has few rows and as many columns, of which the fits choose some: the "+
+		all.Add(warning.FewRows, "there are few observations and as many coefficients, of which fits choose some: the "+
 			"least %s over such fits is often far below that of other rows; compare --criterion cv", rule.Label)
 	}
 }

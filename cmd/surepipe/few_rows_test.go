@@ -65,3 +65,30 @@ func TestSmallWideTablesAreMarked(t *testing.T) {
 		t.Error("no point overfits")
 	}
 }
+
+// A short signal that is joined to levels is chosen by cross-validation, and marked by another criterion; a long one
+// and a smooth fit are not.
+func TestShortSignals(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 2))
+	for _, c := range []struct {
+		values              int
+		problem, args, want string
+		marked              bool
+	}{{64, "tv1d", "", "cv", false}, {64, "trend1d", "", "cv", false}, {64, "tv1d", "--criterion gcv", "gcv", true},
+		{300, "tv1d", "", "gcv", false}, {64, "whittaker", "", "gcv", false}} {
+		y := make([]float64, c.values)
+		for i := range y {
+			y[i] = r.NormFloat64()
+		}
+		file := npyFile(t, y, c.values)
+		args := append(strings.Fields(c.args), "--problem", c.problem, "--data", file, "--refine", "0", "--lambda")
+		_, _, s := sweepLines(t, append(args, "0.1:100:6")...)
+		marked := slices.ContainsFunc(s.Warnings, func(w pipeline.Warning) bool { return w.Is(warning.FewRows) })
+		if string(s.Criterion) != c.want || marked != c.marked {
+			t.Errorf("%s of %d values %s: criterion %s, marked %v", c.problem, c.values, c.args, s.Criterion, marked)
+		}
+		if c.want == "cv" && c.problem == "tv1d" && !(s.Minimizer.Divergence < 20) {
+			t.Errorf("the fit to noise has %g degrees of freedom", s.Minimizer.Divergence)
+		}
+	}
+}

@@ -94,8 +94,9 @@ var (
 			"together, a new group is predicted worse than the criteria say",
 		Do: "leave them out together, `--groups COLUMN`"})
 	FewRows = row(Kind{Code: "few-rows", Severity: Caution,
-		Says: "the table has at most 200 rows and as many columns, of which fits choose some: the least of a " +
-			"criterion without refits over such fits is often far below the error of predicting another row",
+		Says: "the table has at most 200 rows and as many columns, of which fits choose some, or the signal as few " +
+			"values, which fits join: the least of a criterion without refits over such fits is often far below the " +
+			"error of predicting another observation",
 		Do: "choose by `--criterion cv`"})
 	Unsure = row(Kind{Code: "unsure-points",
 		Says: "at some points the error bar exceeds the value, or most leverages are near 1: they compete by the sum " +
