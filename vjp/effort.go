@@ -24,7 +24,7 @@ const (
 	spread         = 3
 )
 
-// enough is the rule of such a solve. SURE may still change by a share of its own error, about sigma2 sqrt(2 d), or of
+// enough is the rule of such a solve. SURE may still change by a share of its own error ([enough.own]), or of
 // the difference to the solve's start with its error, whichever is less.
 type enough struct {
 	share, sigma, d float64
@@ -35,11 +35,12 @@ type enough struct {
 	rounds          int
 }
 
-// The divergence of a first solve is guessed to be d/firstGuess, and to grow by growth from one solve to the next;
-// mostRounds bounds the attempts until a solution is certified.
+// The divergence of a first solve is guessed to be d/firstGuess, and to grow by growth from one solve to the next, in
+// which what is allowed may fall by fallsBy; mostRounds bounds the attempts until a solution is certified.
 const (
 	firstGuess = 4
 	growth     = 1.5
+	fallsBy    = 0.8
 	mostRounds = 2
 )
 
@@ -53,15 +54,20 @@ func (s *solver) newEnough(y array.Batch, from *From) *enough {
 	if from.Path != nil {
 		e.before = from.Path.Before
 	}
-	allowed, degrees := e.own(), d/firstGuess
+	allowed, degrees := e.own(e.before.RSS), d/firstGuess
 	if b := e.before; b.Allowed > 0 {
-		allowed, degrees = math.Min(allowed, b.Allowed), math.Min(growth*b.Degrees, d)
+		allowed, degrees = fallsBy*math.Min(allowed, b.Allowed), math.Min(growth*b.Degrees, d)
 	}
 	from.Effort.Error = e.errorFor(allowed, degrees)
 	return e
 }
 
-func (e *enough) own() float64 { return e.share * e.sigma * e.sigma * math.Sqrt(2*e.d) }
+// own is the change that SURE's own error allows, with its part of the misfit: E (SURE - loss)^2 is about
+// 4 sigma2 ||A b - y||^2 - 2 sigma2^2 d, and no less than 2 sigma2^2 d near the truth.
+func (e *enough) own(rss float64) float64 {
+	sigma2 := e.sigma * e.sigma
+	return e.share * math.Sqrt(math.Max(2*sigma2*sigma2*e.d, 4*sigma2*rss-2*sigma2*sigma2*e.d))
+}
 
 // left is the estimate of the change to come.
 func (e *enough) left(bound, degrees float64) float64 {
@@ -88,7 +94,7 @@ func (e *enough) tooRough(ctx context.Context, sol *solve.Solution, l *lineariza
 		return false, err
 	}
 	rest := residual(sol.At.Y, sol)
-	now.RSS, now.Allowed = rest*rest, e.own()
+	now.RSS, now.Allowed = rest*rest, e.own(rest*rest)
 	if !e.start.IsZero() && e.before.Allowed > 0 {
 		dev := sol.At.Y.Device()
 		step := dev.Alloc(1, sol.At.Y.N())
