@@ -160,9 +160,12 @@ func (s *instance) refit(ctx context.Context, split folds.Split, kept *rewrite.K
 	}
 	sub := &sweep{y: kept.Observations(s.y), grid: s.grid, o: s.o, total: s.total, chained: s.chained}
 	r.on = &instance{sweep: sub, f: f}
+	if k := s.f.Problem.K; k != nil && linops.StructureOf(k).Cosines.Shape.Len() > 0 && r.fillable() {
+		r.fills = true // pixels of an image, sooner than a solver of their own takes their places
+		return r, nil
+	}
 	base, release, err := r.on.solver(ctx, s.weights(0))
-	asked := s.o.Audit == AlwaysAudit || s.o.Criterion.Rule().Refits
-	if err != nil && asked && ctx.Err() == nil && f.Method == nil {
+	if err != nil && ctx.Err() == nil && f.Method == nil {
 		base, release, err = r.otherwise(ctx, s.weights(0))
 	}
 	if err != nil {
@@ -172,10 +175,15 @@ func (s *instance) refit(ctx context.Context, split folds.Split, kept *rewrite.K
 	return r, nil
 }
 
-// otherwise serves where the solver needs all observations: A*A = c I, for example. Where A = I [refit.fillIn] does;
+// fillable reports whether [refit.fillIn] serves.
+func (r *refit) fillable() bool {
+	whole := r.of.f.Problem
+	return whole.A != nil && linops.StructureOf(whole.A).Identity && whole.Loss == nil && whole.Origin == nil
+}
+
+// otherwise serves where the solver needs all observations: A*A = c I, for example. Where A = I [refit.fillIn] does.
 func (r *refit) otherwise(ctx context.Context, weights []float64) (vjp.Solver, func(), error) {
-	if whole := r.of.f.Problem; whole.A != nil && linops.StructureOf(whole.A).Identity && whole.Loss == nil &&
-		whole.Origin == nil {
+	if r.fillable() {
 		r.fills = true
 		return nil, func() {}, nil
 	}

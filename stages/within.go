@@ -46,7 +46,11 @@ func Within[T any](ctx context.Context, patience time.Duration, f func() (T, err
 // by step.
 var ready = make(chan func())
 
-const mostReady = 4
+const (
+	mostReady = 4
+	// rest is how long they wait.
+	rest = 100 * time.Millisecond
+)
 
 // waiting is the number of those that are ready.
 var waiting atomic.Int64
@@ -65,8 +69,15 @@ func start(work func()) {
 				waiting.Add(-1)
 				return
 			}
-			work = <-ready
-			waiting.Add(-1)
+			idle := time.NewTimer(rest)
+			select {
+			case work = <-ready:
+			case <-idle.C:
+			}
+			idle.Stop()
+			if waiting.Add(-1); work == nil {
+				return
+			}
 		}
 	}()
 }

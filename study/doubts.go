@@ -104,9 +104,9 @@ func (r *Swept) Doubts() (all Notes) {
 		all.Add(warning.NoLeaveOneOut, "leave-one-out is not known at %d of %d points because of up to %d "+
 			"observations, "+why+": the minimizer is that of the others", missing, s.Points, most)
 	}
-	r.doubtfulChoice(&all)
-	r.passedOver(&all)
-	r.rowsInGroups(&all)
+	for _, add := range []func(*Notes){r.doubtfulChoice, r.passedOver, r.rowsInGroups, r.nearData} {
+		add(&all)
+	}
 	all = append(all, AuditNotes(s.Audits)...)
 	if doubted > 0 {
 		all.Add(warning.Unverified, doubtedText, doubted, s.Points, "points")
@@ -180,6 +180,21 @@ func (r *Swept) beyond(a int, end string) string {
 		return fmt.Sprintf("%s is the same beyond it", label)
 	}
 	return fmt.Sprintf("%d points beyond it were computed, and %s may still be less further on", points, label)
+}
+
+// nearShare is the share of the observations beyond which degrees of freedom are those of a fit that follows y.
+const nearShare = 0.9
+
+// nearData tells of a choice near y that no fit without some observations has tested.
+func (r *Swept) nearData(all *Notes) {
+	best := &r.Lines[r.Summary.Minimizer.Index]
+	tested := len(r.Summary.Audits) > 0 || r.Options.Criterion.Rule().Refits
+	if tested || !(best.Divergence > nearShare*float64(best.D)) {
+		return
+	}
+	all.Add(warning.NearData, "the minimizer takes %.6g degrees of freedom of %d observations, and was not audited: "+
+		"where the noise of neighbours is correlated, or sigma2 is too small, it follows the noise; compare --audit",
+		best.Divergence, best.D)
 }
 
 func (r *Swept) passedOver(all *Notes) {

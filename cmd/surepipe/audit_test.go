@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"surepipe/internal/dataio"
 	"surepipe/risk"
 )
 
@@ -82,5 +83,39 @@ func TestRowsOfSubjects(t *testing.T) {
 	if sweep("--groups", "subject", "--rule", "1se"); summary.Criterion != risk.LGO || summary.Chosen == nil ||
 		len(summary.Alike) < 2 {
 		t.Errorf("1se: %+v", summary)
+	}
+}
+
+// A large image whose neighbours share their noise is fitted by that noise: its sweep says that nothing has tested it.
+func TestAChoiceNearTheDataIsDoubted(t *testing.T) {
+	const side = 96
+	rng := rand.New(rand.NewPCG(1, 2))
+	white := make([]float64, side*side)
+	for i := range white {
+		white[i] = 0.1 * rng.NormFloat64()
+	}
+	blurred := make([]float64, side*side)
+	for i := range blurred {
+		blurred[i] = (white[i] + white[(i+1)%len(white)] + white[(i+side)%len(white)] + white[(i+side+1)%len(white)]) / 2
+	}
+	for _, v := range [][]float64{white, blurred} {
+		for i := range v {
+			if i%side > side/2 {
+				v[i]++
+			}
+		}
+	}
+	t.Chdir(t.TempDir())
+	for name, c := range map[string]struct {
+		y     []float64
+		doubt bool
+	}{"white": {white, false}, "blurred": {blurred, true}} {
+		if err := dataio.WriteNPY(name+".npy", floats("y", c.y, side, side)); err != nil {
+			t.Fatal(err)
+		}
+		_, _, stderr := command(t, "sweep", "--problem", "tv2d", "--data", name+".npy")
+		if got := strings.Contains(stderr, "was not audited"); got != c.doubt {
+			t.Errorf("%s: doubted %v, expected %v: %s", name, got, c.doubt, stderr)
+		}
 	}
 }

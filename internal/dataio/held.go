@@ -1,7 +1,6 @@
 package dataio
 
 import (
-	"cmp"
 	"io"
 	"io/fs"
 	"path"
@@ -12,14 +11,12 @@ import (
 // bytes of a file of any format. [Open] returns arrays as they are, without a copy.
 type Memory map[string]HeldFile
 
-// HeldFile are the arrays of a file, or its sparse matrix, or the Size bytes at At, or of [Over] the name of a file of
-// the file system below.
+// HeldFile are the arrays of a file, or its sparse matrix, or the Size bytes at At.
 type HeldFile struct {
 	Arrays []Array
 	Sparse *Triplets
 	At     io.ReaderAt
 	Size   int64
-	Is     string
 }
 
 // Open opens a file of bytes. Arrays have none: [Files] know those of Memory.
@@ -51,13 +48,8 @@ type Over struct {
 	fs.FS
 }
 
-// Open opens a file of the file system below.
-func (o Over) Open(name string) (fs.File, error) { return o.FS.Open(o.below(name)) }
-
 // Stat does not open the file.
-func (o Over) Stat(name string) (fs.FileInfo, error) { return fs.Stat(o.FS, o.below(name)) }
-
-func (o Over) below(name string) string { return cmp.Or(o.Held[name].Is, name) }
+func (o Over) Stat(name string) (fs.FileInfo, error) { return fs.Stat(o.FS, name) }
 
 // held is the file of that name where the file system has it in memory; nil elsewhere.
 func (f Files) held(name string) *Set {
@@ -67,7 +59,7 @@ func (f Files) held(name string) *Set {
 	}
 	file, ok := m[name]
 	switch {
-	case !ok || file.At != nil || file.Is != "":
+	case !ok || file.At != nil:
 		return nil
 	case file.Sparse != nil:
 		return &Set{format: "mtx", triplets: file.Sparse}

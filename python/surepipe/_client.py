@@ -248,6 +248,12 @@ def _get(inbox):
             pass
 
 
+def rename(error, files):
+    """An error of files that nobody knows is one of the data."""
+    for path in files:
+        error.args = (error.args[0].replace(path, "the data"), *error.args[1:])
+
+
 def remove(files):
     for path in files:
         try:
@@ -358,8 +364,7 @@ class Request:
         try:
             return self.worker.call(method, {**self.question, **params}, self.name, self.estimate, self.progress)
         except SurepipeError as e:
-            for path in self.files:  # which nobody knows
-                e.args = (e.args[0].replace(path, "the data"), *e.args[1:])
+            rename(e, self.files)
             raise
 
     def close(self):

@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 
 from ._api import ask, grid_of, is_grid, numbers, request, run, sweep
-from ._client import remove, worker
-from ._errors import SurepipeWarning, tell
+from ._client import remove, rename, worker
+from ._errors import SurepipeError, SurepipeWarning, tell
 from ._result import Path
 
 
@@ -91,6 +91,9 @@ def denoise_dwi(series, *, mask=None, sigma=None, noise_scan=None, keep=None, vo
         arrays = {k: w.array(np.asarray(a), files) for k, a in given.items() if a is not None}
         answer = w.call("denoise_series", {"arrays": arrays, "series_last": volumes_last, "return": wanted, **options})
         found = {k: w.take(a) for k, a in answer["arrays"].items()}
+    except SurepipeError as e:
+        rename(e, files)
+        raise
     finally:
         remove(files)
     tell(answer["result"].get("warnings"))

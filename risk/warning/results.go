@@ -81,6 +81,11 @@ var (
 		Says: "runs of observations that are left out are predicted much worse than single ones: noise or signal has " +
 			"a memory, and the criterion may choose too little smoothing",
 		Do: "of a sequence give `--noise ar1`; choose by `--criterion cv --blocks N` with N beyond the correlation"})
+	NearData = row(Kind{Code: "near-data", Severity: Caution,
+		Says: "the chosen fit takes more than nine in ten of the degrees of freedom that y has, and was not audited: " +
+			"where neighbours share their noise, or sigma2 is too small, it follows the noise, and its error is far " +
+			"larger than the criterion says",
+		Do: "compare with `--audit`; choose a larger weight"})
 	SlowNoise = row(Kind{Code: "slow-noise", Severity: Caution,
 		Says: "the correlated noise of `--noise ar1` is so slow that it cannot be told well from a trend: the weight " +
 			"that SURE chooses may cost half as much again as the best",

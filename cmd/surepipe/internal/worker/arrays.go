@@ -84,7 +84,7 @@ func (a *Array) place(name string, path *string, files dataio.Memory) error {
 	case *path != "":
 		return study.Errorf("--%s is given twice, as an array and as a file, expected one of them", name)
 	case a.filed():
-		*path, files[name] = name, dataio.HeldFile{Is: a.NPY}
+		*path = a.NPY
 		return nil
 	}
 	read, err := a.read(name)
