@@ -51,7 +51,7 @@ var needs = map[Problem]func(s sides, o *Options) float64{
 		if p := s.m * s.n; p <= 256 && slices.Contains(o.Effects, "none") {
 			eigenvectors = 30 * p * p
 		}
-		return 2.5*order*order + eigenvectors + 230*s.d + 70e3
+		return 2.8*order*order + eigenvectors + 230*s.d + 85e3
 	},
 	RobustPCA: func(s sides, _ *Options) float64 { return 110*s.d + min(400*s.d, 10.5e6) + 60e3 },
 	TV1D:      func(s sides, _ *Options) float64 { return 45*s.d + 30e3 },
