@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -110,6 +111,24 @@ func TestReadDataReadsIndicesOfAnyIntegerType(t *testing.T) {
 		if !slices.Equal(data.Indices, []int{0, 2, 5}) || !slices.Equal(data.Shape, []int{2, 3}) ||
 			!slices.Equal(data.Y, []float64{1, 2, 3}) {
 			t.Errorf("%s: indices %v, shape %v, y %v", file, data.Indices, data.Shape, data.Y)
+		}
+	}
+}
+
+// Unsigned integers of a numpy file are the pixels of an image where the problem is of images, and numbers elsewhere.
+func TestPixelsOfAnImageAreNumbersFromZeroToOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "grey.npy")
+	err := dataio.WriteFile(path, func(w io.Writer) error {
+		_, err := dataio.EncodeNPYOfDepth(w, dataio.Array{Shape: []int{2, 2}, Data: []float64{0, 0.2, 0.4, 1}}, 8)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for problem, want := range map[string][]float64{"tv2d": {0, 0.2, 0.4, 1}, "svt": {0, 51, 102, 255}} {
+		data, err := arraysOf(t.Context(), path, problem, false)
+		if err != nil || !slices.Equal(data.Y, want) || data.Depth.Scaled != (problem == "tv2d") {
+			t.Errorf("%s: %v, %+v, %v, expected %v", problem, data.Y, data.Depth, err, want)
 		}
 	}
 }

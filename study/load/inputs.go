@@ -459,6 +459,9 @@ func (in *inputs) read(set *dataio.Set, name string) (dataio.Array, error) {
 // that has only matrices is taken as one.
 func (in *inputs) put(name string, a dataio.Array, set *dataio.Set) {
 	a.Name = name
+	if in.layout.Colours && (name == "y" || name == "mu") {
+		set.Image(&a)
+	}
 	if name == "y" && (set.IsImage() || a.Depth.Scaled) {
 		in.depth = a.Depth
 	}
