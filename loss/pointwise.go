@@ -63,10 +63,9 @@ type evaluation func(value, slope, curve, z, y []float64)
 // evaluationOf is that of a function which evaluates several observations in less work than one after the other, or
 // one after the other.
 func evaluationOf(f Function) evaluation {
-	switch f := f.(type) {
-	case logistic:
-		return f.each
-	case poisson:
+	if f, ok := f.(interface {
+		each(value, slope, curve, z, y []float64)
+	}); ok {
 		return f.each
 	}
 	return func(value, slope, curve, z, y []float64) {

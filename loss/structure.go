@@ -51,6 +51,10 @@ type Structure struct {
 	Size func(y []float64) int
 }
 
+// Several reports that observations have several entries each, which stand together: no entry tells alone what its
+// observation loses.
+func (s Structure) Several() bool { return s.Each > 1 }
+
 // leastMove is the least curvature of an observation in [Structure.Whiten], over its slope by unit.
 const leastMove = 1e-8
 

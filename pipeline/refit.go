@@ -228,7 +228,7 @@ func (r *refit) errors(ctx context.Context, weights []float64, from start) (errs
 
 // parts are the losses of observations with several entries each, nil for others.
 func (r *refit) parts() func(dst, z, y []float64) {
-	if known := loss.StructureOf(r.of.f.Problem.Loss); known.Each > 1 {
+	if known := loss.StructureOf(r.of.f.Problem.Loss); known.Several() {
 		return known.Parts
 	}
 	return nil

@@ -256,8 +256,8 @@ func (j *Job) leaveGroupsSquared(ctx context.Context, r *Risk, residuals func() 
 	return j.leaveEach(ctx, r, whitened, predict)
 }
 
-// several says that observations have several entries each: no diagonal then tells what leaving one out does.
-func (j *Job) several() bool { return loss.StructureOf(j.problem.Loss).Each > 1 }
+// several says that no diagonal tells what leaving an observation out does.
+func (j *Job) several() bool { return loss.StructureOf(j.problem.Loss).Several() }
 
 // leaveGroupsOf is leaveGroups for another loss. With the slopes s, C = A H^{-1} A* and the whitened D = W^{1/2} C
 // W^{1/2} one Newton step without the group moves its linear predictors by

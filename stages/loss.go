@@ -87,7 +87,7 @@ func (j *Job) lossCriteria(ctx context.Context, r *Risk) error {
 	switch known := loss.StructureOf(j.problem.Loss); {
 	case known.Joint != nil:
 		return j.leaveJoint(ctx, r, known.Joint)
-	case known.Each > 1:
+	case known.Several():
 		return j.leaveUnits(ctx, r, known)
 	}
 	f, err := j.flatness(r.MuHat)

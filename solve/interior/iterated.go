@@ -50,7 +50,7 @@ func (s *iteratedSystem) start(b, aty []float64) {
 		j[i] = 1 / (smallPenalty * s.c)
 	}
 	f := s.factor()
-	if f.factorize(&scaling{diag: j, allowed: startLeft * floats.Norm(aty, 2)}) {
+	if f.factorize(&scaling{diag: j, allowed: startLeft * floats.Norm(aty, 2), ctx: context.Background()}) {
 		copy(b, aty)
 		f.solve(b, make([]float64, len(j)), make([]float64, len(j)+len(b)))
 	}
@@ -116,7 +116,7 @@ func (f *iteratedNormal) gradients(x []float64) {
 	rhs := s.dev.Alloc(1, len(x))
 	defer rhs.Free()
 	s.dev.Upload(rhs, x)
-	_, err := krylov.CG(context.Background(), rhs, rhs, func(dst, b array.Batch) {
+	_, err := krylov.CG(f.j.ctx, rhs, rhs, func(dst, b array.Batch) {
 		s.square(dst, b)
 		in, out := b.ToHost(), dst.ToHost()
 		for j := range out {

@@ -1,5 +1,7 @@
 package interior
 
+import "context"
+
 // scaling is J: diagonal, or for each group of rows
 //
 //	J_g = d_g (I + u_g u_g* / s_g).
@@ -7,8 +9,10 @@ type scaling struct {
 	diag   []float64 // of every row
 	groups *rowGroups
 	u, s   []float64
-	// allowed is the norm of what may be left of A*A b - A* y + K* u where its system is solved by iterations.
+	// allowed is the norm of what may be left of A*A b - A* y + K* u where its system is solved by iterations, which
+	// end with ctx.
 	allowed float64
+	ctx     context.Context
 }
 
 func (j *scaling) add(dst, du []float64) {

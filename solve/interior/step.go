@@ -149,7 +149,7 @@ func (s *interior) Step(ctx context.Context, w *engine.Work, record bool) (prox.
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if !r.stuck {
+	if r.j.ctx = ctx; !r.stuck {
 		s.advance(r)
 	}
 	dev := w.Device()

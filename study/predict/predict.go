@@ -61,7 +61,7 @@ func (m *Model) knowLoss() error {
 	}
 	m.at = func(z, y float64) float64 { return (z - y) * (z - y) }
 	switch {
-	case known.Each > 0 && known.Parts != nil:
+	case known.Several() && known.Parts != nil:
 		m.at, m.parts = nil, known.Parts
 	case known.Joint != nil:
 		m.at = nil
