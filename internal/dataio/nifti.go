@@ -11,7 +11,7 @@ import (
 	"surepipe/internal/dataio/ndarray"
 )
 
-// niftiTypes are the types of values by their code.
+// niftiTypes are the types of values by their code; of complex ones that of either part.
 var niftiTypes = map[uint16]ndarray.Number{
 	2: {Kind: 'u', Size: 1}, 4: {Kind: 'i', Size: 2}, 8: {Kind: 'i', Size: 4}, 16: {Kind: 'f', Size: 4},
 	64: {Kind: 'f', Size: 8}, 256: {Kind: 'i', Size: 1}, 512: {Kind: 'u', Size: 2}, 768: {Kind: 'u', Size: 4},
@@ -19,32 +19,79 @@ var niftiTypes = map[uint16]ndarray.Number{
 	32: {Kind: 'f', Size: 4}, 1792: {Kind: 'f', Size: 8}, // complex
 }
 
-// niftiHeader is what matters of the header of a NIfTI-1 or NIfTI-2 file.
-type niftiHeader struct {
-	dims         []int
-	code         uint16
-	offset       int64
-	slope, shift float64
-	order        binary.ByteOrder
-	size         int64
+// niftiType is a type of values: numbers, of which complex values have two.
+type niftiType struct {
+	ndarray.Number
+	parts int
 }
 
-// niftiSizes are the sizes of the headers of versions 1 and 2, with which files begin.
-var niftiSizes = [2]uint32{348, 540}
+func niftiTypeOf(code uint16, order binary.ByteOrder) (t niftiType, ok bool) {
+	t.Number, ok = niftiTypes[code]
+	if t.Order, t.parts = order, 1; code == 32 || code == 1792 {
+		t.parts = 2
+	}
+	return t, ok
+}
+
+func (t niftiType) bytes() int { return t.Size * t.parts }
+
+// niftiField is where a header has numbers of a type, one after the other.
+type niftiField struct {
+	ndarray.Number
+	at int
+}
+
+func integers(size, at int) niftiField { return niftiField{ndarray.Number{Kind: 'i', Size: size}, at} }
+func reals(size, at int) niftiField    { return niftiField{ndarray.Number{Kind: 'f', Size: size}, at} }
+
+func (f niftiField) get(order binary.ByteOrder, header []byte, i int) float64 {
+	f.Order = order
+	return f.Float()(header[f.at+i*f.Size:])
+}
+
+func (f niftiField) put(order binary.ByteOrder, header []byte, values ...float64) {
+	f.Order = order
+	for i, v := range values {
+		f.Put(header[f.at+i*f.Size:], v)
+	}
+}
+
+// niftiLayout is the header of a version: its size, with which files begin, where its name is, and its fields. Dims
+// are the number of axes and their lengths, scale a factor and a summand of values, and span their range.
+type niftiLayout struct {
+	size, magic                           int
+	dims, code, bits, offset, scale, span niftiField
+	sizes, qform, sform, quaternion, rows niftiField
+}
+
+var niftiLayouts = []niftiLayout{
+	{size: 348, magic: 344, dims: integers(2, 40), code: integers(2, 70), bits: integers(2, 72),
+		offset: reals(4, 108), scale: reals(4, 112), span: reals(4, 124), sizes: reals(4, 76),
+		qform: integers(2, 252), sform: integers(2, 254), quaternion: reals(4, 256), rows: reals(4, 280)},
+	{size: 540, magic: 4, dims: integers(8, 16), code: integers(2, 12), bits: integers(2, 14),
+		offset: integers(8, 168), scale: reals(8, 176), span: reals(8, 192), sizes: reals(8, 104),
+		qform: integers(4, 344), sform: integers(4, 348), quaternion: reals(8, 352), rows: reals(8, 400)},
+}
+
+// niftiHeader is what matters of the header of a NIfTI-1 or NIfTI-2 file.
+type niftiHeader struct {
+	niftiLayout
+	lengths      []int // of the axes
+	t            niftiType
+	begin        int64 // of the values
+	slope, shift float64
+}
 
 // isNIfTI reports whether a file begins as a NIfTI file does, and in which order.
-func isNIfTI(magic []byte) (order binary.ByteOrder, version int, ok bool) {
-	if len(magic) < 4 {
-		return nil, 0, false
-	}
+func isNIfTI(magic []byte) (order binary.ByteOrder, l niftiLayout, ok bool) {
 	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
-		for version, size := range niftiSizes {
-			if order.Uint32(magic) == size {
-				return order, version + 1, true
+		for _, l := range niftiLayouts {
+			if len(magic) >= 4 && order.Uint32(magic) == uint32(l.size) {
+				return order, l, true
 			}
 		}
 	}
-	return nil, 0, false
+	return nil, l, false
 }
 
 // ReadNIfTI reads an image or a series of images (.nii) of real or complex numbers. The axes are in
@@ -55,21 +102,15 @@ func ReadNIfTI(r io.Reader) (Array, error) {
 	if err != nil {
 		return Array{}, err
 	}
-	t, ok := niftiTypes[h.code]
+	shape, n, ok := reversedAxes(h.lengths)
+	a := Array{Complex: h.t.parts == 2, Shape: shape}
 	if !ok {
-		return Array{}, fmt.Errorf("holds values of type %d, expected integers, floating point or complex numbers "+
-			"of up to 64 bits", h.code)
+		return Array{}, h.wrongAxes()
 	}
-	t.Order = h.order
-	a := Array{Complex: h.code == 32 || h.code == 1792}
-	var n int
-	if a.Shape, n, ok = reversedAxes(h.dims); !ok {
-		return Array{}, fmt.Errorf("is truncated or corrupt (its header states %v entries)", h.dims)
+	if _, err := io.CopyN(io.Discard, r, h.begin-int64(h.size)); err != nil {
+		return Array{}, errInHeader
 	}
-	if _, err := io.CopyN(io.Discard, r, h.offset-h.size); err != nil {
-		return Array{}, errors.New("is truncated or corrupt (it ends within its header)")
-	}
-	if a.Data, err = readValues(r, t, n*a.Parts()); err != nil {
+	if a.Data, err = readValues(r, h.t.Number, n*h.t.parts); err != nil {
 		return Array{}, err
 	}
 	if h.slope != 0 && (h.slope != 1 || h.shift != 0) {
@@ -118,60 +159,54 @@ func readValues(r io.Reader, t ndarray.Number, n int) ([]float64, error) {
 	return data, nil
 }
 
+// errInHeader is the error for a file without values.
+var errInHeader = errors.New("is truncated or corrupt (it ends within its header)")
+
+func (h *niftiHeader) wrongAxes() error {
+	return fmt.Errorf("is truncated or corrupt (its header states %v entries)", h.lengths)
+}
+
 func readNIfTIHeader(r io.Reader) (h niftiHeader, err error) {
-	b := make([]byte, niftiSizes[0])
+	b := make([]byte, niftiLayouts[0].size)
 	if _, err := io.ReadFull(r, b); err != nil {
-		return h, errors.New("is truncated or corrupt (it ends within its header)")
+		return h, errInHeader
 	}
-	order, version, ok := isNIfTI(b)
+	order, l, ok := isNIfTI(b)
 	if !ok {
 		return h, errors.New("is not a NIfTI file")
 	}
-	h.order = order
-	var rank int
-	if version == 1 {
-		switch string(b[344:347]) {
-		case "n+1":
-		case "ni1":
-			return h, errors.New("is the header of a pair .hdr and .img, expected a single file .nii")
-		default:
-			return h, errors.New("is not a NIfTI file (it may be of the older ANALYZE 7.5): convert it to .nii")
-		}
-		h.size = 348
-		rank = int(order.Uint16(b[40:]))
-		for i := range min(rank, 7) {
-			h.dims = append(h.dims, int(int16(order.Uint16(b[42+2*i:]))))
-		}
-		h.code = order.Uint16(b[70:])
-		h.offset = int64(math.Float32frombits(order.Uint32(b[108:])))
-		h.slope, h.shift = float64(math.Float32frombits(order.Uint32(b[112:]))),
-			float64(math.Float32frombits(order.Uint32(b[116:])))
-	} else {
-		more := make([]byte, niftiSizes[1]-niftiSizes[0])
-		if _, err := io.ReadFull(r, more); err != nil {
-			return h, errors.New("is truncated or corrupt (it ends within its header)")
-		}
-		b = append(b, more...)
-		if string(b[4:7]) != "n+2" {
-			return h, errors.New("is not a NIfTI file of one part, expected .nii")
-		}
-		h.size = 540
-		rank = int(order.Uint64(b[16:]) & 0xff)
-		for i := range min(rank, 7) {
-			h.dims = append(h.dims, int(min(order.Uint64(b[24+8*i:]), math.MaxInt32)))
-		}
-		h.code = order.Uint16(b[12:])
-		h.offset = int64(order.Uint64(b[168:]))
-		h.slope, h.shift = math.Float64frombits(order.Uint64(b[176:])), math.Float64frombits(order.Uint64(b[184:]))
+	more := make([]byte, l.size-len(b))
+	if _, err := io.ReadFull(r, more); err != nil {
+		return h, errInHeader
 	}
-	if rank < 1 || rank > 7 {
-		return h, fmt.Errorf("is truncated or corrupt (its header states %d axes)", rank)
+	b = append(b, more...)
+	switch magic := string(b[l.magic : l.magic+3]); {
+	case magic == "n+1" || magic == "n+2":
+	case magic == "ni1" || magic == "ni2":
+		return h, errors.New("is the header of a pair .hdr and .img, expected a single file .nii")
+	default:
+		return h, errors.New("is not a NIfTI file (it may be of the older ANALYZE 7.5): convert it to .nii")
 	}
-	if h.offset < h.size || h.offset > 1<<30 {
-		return h, fmt.Errorf("is truncated or corrupt (its header states values from byte %d on)", h.offset)
+	h.niftiLayout = l
+	rank := l.dims.get(order, b, 0)
+	if !(rank >= 1 && rank <= 7) {
+		return h, fmt.Errorf("is truncated or corrupt (its header states %.0f axes)", rank)
 	}
+	for i := range int(rank) {
+		h.lengths = append(h.lengths, int(max(min(l.dims.get(order, b, 1+i), math.MaxInt32), -1)))
+	}
+	begin := l.offset.get(order, b, 0)
+	if !(begin >= float64(l.size) && begin <= 1<<30) {
+		return h, fmt.Errorf("is truncated or corrupt (its header states values from byte %.0f on)", begin)
+	}
+	h.begin, h.slope, h.shift = int64(begin), l.scale.get(order, b, 0), l.scale.get(order, b, 1)
 	if bad := math.IsNaN(h.slope+h.shift) || math.IsInf(h.slope+h.shift, 0); bad {
 		h.slope, h.shift = 1, 0
+	}
+	code := uint16(l.code.get(order, b, 0))
+	if h.t, ok = niftiTypeOf(code, order); !ok {
+		return h, fmt.Errorf("holds values of type %d, expected integers, floating point or complex numbers of up to "+
+			"64 bits", code)
 	}
 	return h, nil
 }

@@ -31,13 +31,9 @@ type NIfTISeries struct {
 		io.Closer
 	}
 	length int64 // of the file
-	t      ndarray.Number
 	buf    []byte
 	plane  []float64
 }
-
-// OpenNIfTI opens a file of the operating system.
-func OpenNIfTI(path string) (*NIfTISeries, error) { return Files{}.OpenNIfTI(path) }
 
 // OpenNIfTI opens a file (.nii, .nii.gz, .mif) of up to four axes: x, y, z and the volumes. A compressed one is
 // unpacked to a temporary file, which has no name; a .mif with another order of axes is put in order in memory. Errors
@@ -61,7 +57,7 @@ func (f Files) OpenNIfTI(path string) (*NIfTISeries, error) {
 func (s *NIfTISeries) open() error {
 	magic := make([]byte, len(gzipMagic))
 	if _, err := s.f.ReadAt(magic, 0); err != nil {
-		return errors.New("is truncated or corrupt (it ends within its header)")
+		return errInHeader
 	}
 	if string(magic) == mif.Magic[:len(magic)] {
 		return s.openMIF()
@@ -80,7 +76,7 @@ func (s *NIfTISeries) unpack() error {
 	if err != nil {
 		return errors.New("is truncated or corrupt (it is no gzip file)")
 	}
-	head, err := io.ReadAll(io.LimitReader(z, int64(niftiSizes[1])))
+	head, err := io.ReadAll(io.LimitReader(z, int64(niftiLayouts[1].size)))
 	if err != nil {
 		return errors.New("is truncated or corrupt (its compressed data end early, or are damaged)")
 	}
@@ -88,28 +84,22 @@ func (s *NIfTISeries) unpack() error {
 	if err != nil {
 		return err
 	}
-	size := h.offset
-	bytesOf := int64(niftiTypes[h.code].Size)
-	if h.code == 32 || h.code == 1792 {
-		bytesOf *= 2
+	values := h.bytes()
+	if !(values > 0 && values < 1<<53) {
+		return h.wrongAxes()
 	}
-	for _, k := range h.dims {
-		if k < 1 || bytesOf > math.MaxInt64/int64(k) {
-			return fmt.Errorf("is truncated or corrupt (its header states %v entries)", h.dims)
-		}
-		bytesOf *= int64(k)
-	}
+	size := h.begin + int64(values)
 	out, err := os.CreateTemp("", "surepipe-*.nii")
 	if err != nil {
 		return err
 	}
 	os.Remove(out.Name())
 	all := io.MultiReader(bytes.NewReader(head), z)
-	n, err := io.CopyN(out, all, size+bytesOf)
+	n, err := io.CopyN(out, all, size)
 	if err != nil {
 		out.Close()
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) {
-			return fmt.Errorf("is truncated or corrupt (it unpacks to %d bytes, its header states %d)", n, size+bytesOf)
+			return fmt.Errorf("is truncated or corrupt (it unpacks to %d bytes, its header states %d)", n, size)
 		}
 		return err
 	}
@@ -126,9 +116,9 @@ func (s *NIfTISeries) read() (err error) {
 	if s.niftiHeader, err = readNIfTIHeader(io.NewSectionReader(s.f, 0, 1<<20)); err != nil {
 		return err
 	}
-	s.header = make([]byte, s.offset)
+	s.header = make([]byte, s.begin)
 	if _, err := s.f.ReadAt(s.header, 0); err != nil {
-		return errors.New("is truncated or corrupt (it ends within its header)")
+		return errInHeader
 	}
 	return s.check()
 }
@@ -151,87 +141,73 @@ func (s *NIfTISeries) openMIF() error {
 		return fmt.Errorf("holds values of type %q, expected integers, floating point or complex numbers", h.Type)
 	}
 	s.mif = h
-	s.niftiHeader = niftiHeader{dims: h.Dims, code: code, offset: h.Offset, slope: h.Slope, shift: h.Shift,
-		order: h.Order}
+	s.niftiHeader = niftiHeader{lengths: h.Dims, begin: h.Offset, slope: h.Slope, shift: h.Shift}
+	s.t, _ = niftiTypeOf(code, h.Order)
 	if h.Plain() {
 		return s.check()
 	}
-	bits := 8.0 * float64(niftiTypes[code].Size)
+	size := s.bytes()
 	if h.Type == "bit" {
-		bits = 1
-	} else if code == 32 || code == 1792 {
-		bits *= 2
+		size = math.Ceil(size / 8)
 	}
-	for _, k := range h.Dims {
-		bits *= float64(k)
-	}
-	if need := float64(h.Offset) + math.Ceil(bits/8); float64(s.length) < need {
-		return fmt.Errorf("is truncated or corrupt (it has %d bytes, its header states %.0f)", s.length, need)
+	if need := float64(h.Offset) + size; float64(s.length) < need {
+		return s.short(need)
 	}
 	what := fmt.Sprintf("an image of %v values in another order than x, y, z, volumes", h.Dims)
-	if err := ndarray.Fits(what, bits/4, 1); err != nil { // the values twice
+	if err := ndarray.Fits(what, 2*size, 1); err != nil {
 		return err
 	}
-	data := make([]byte, int(math.Ceil(bits/8)))
+	data := make([]byte, int(size))
 	if _, err := s.f.ReadAt(data, h.Offset); err != nil {
 		return err
 	}
-	width := niftiTypes[code].Size
-	if code == 32 || code == 1792 {
-		width *= 2
-	}
-	in := bytes.NewReader(h.Reordered(data, width))
+	in := bytes.NewReader(h.Reordered(data, s.t.bytes()))
 	s.f.Close()
-	s.f, s.length, s.offset = struct {
+	s.f, s.length, s.begin = struct {
 		readable
 		io.Closer
 	}{in, io.NopCloser(nil)}, in.Size(), 0
 	return s.check()
 }
 
-func (s *NIfTISeries) check() error {
-	t, ok := niftiTypes[s.code]
-	if !ok {
-		return fmt.Errorf("holds values of type %d, expected integers, floating point or complex numbers of up to "+
-			"64 bits", s.code)
+// bytes is the size of the values, 0 or less where the header states no values.
+func (h *niftiHeader) bytes() float64 {
+	size := float64(h.t.bytes())
+	for _, k := range h.lengths {
+		size *= float64(max(k, 0))
 	}
-	s.t = t
-	s.t.Order = s.order
-	s.Complex = s.code == 32 || s.code == 1792
+	return size
+}
+
+func (s *NIfTISeries) short(need float64) error {
+	return fmt.Errorf("is truncated or corrupt (it has %d bytes, its header states %.0f)", s.length, need)
+}
+
+func (s *NIfTISeries) check() error {
+	s.Complex = s.t.parts == 2
 	if s.slope == 0 { // not scaled
 		s.slope, s.shift = 1, 0
 	}
 	s.Size, s.Volumes = [3]int{1, 1, 1}, 1
-	for i, k := range s.dims {
+	for i, k := range s.lengths {
 		switch {
 		case k < 1:
-			return fmt.Errorf("is truncated or corrupt (its header states %v entries)", s.dims)
+			return s.wrongAxes()
 		case i < 3:
 			s.Size[i] = k
 		case i == 3:
 			s.Volumes = k
 		case k > 1:
-			return fmt.Errorf("has %d axes (%v), expected up to four: x, y, z and the volumes", len(s.dims), s.dims)
+			return fmt.Errorf("has %d axes (%v), expected up to four: x, y, z and the volumes", len(s.lengths),
+				s.lengths)
 		}
 	}
-	need := float64(s.offset) + float64(s.valueSize())*float64(s.Size[0])*float64(s.Size[1])*float64(s.Size[2])*
-		float64(s.Volumes)
-	if float64(s.length) < need {
-		return fmt.Errorf("is truncated or corrupt (it has %d bytes, its header states %.0f)", s.length, need)
+	if need := float64(s.begin) + s.bytes(); float64(s.length) < need {
+		return s.short(need)
 	}
 	return ndarray.Fits(fmt.Sprintf("a slice of %d volumes of %d x %d values", s.Volumes, s.Size[0], s.Size[1]),
-		float64(s.Volumes*s.parts())*float64(s.Size[0])*float64(s.Size[1]), 8)
+		float64(s.Volumes*s.t.parts)*float64(s.Size[0])*float64(s.Size[1]), 8)
 }
-
-// parts is the number of real numbers of a value, and valueSize its bytes.
-func (s *NIfTISeries) parts() int {
-	if s.Complex {
-		return 2
-	}
-	return 1
-}
-
-func (s *NIfTISeries) valueSize() int { return s.t.Size * s.parts() }
 
 // IsMIF reports whether the file is an MRtrix image.
 func (s *NIfTISeries) IsMIF() bool { return s.mif != nil }
@@ -241,13 +217,13 @@ func (s *NIfTISeries) Close() error { return s.f.Close() }
 // Slice sets dst to slice z, with the values of a voxel together: voxel (x, y) begins at (y nx + x) volumes, twice that
 // of complex numbers.
 func (s *NIfTISeries) Slice(dst []float64, z int) error {
-	area, parts := s.Size[0]*s.Size[1], s.parts()
+	area, parts := s.Size[0]*s.Size[1], s.t.parts
 	if s.plane == nil {
-		s.plane, s.buf = make([]float64, area*parts), make([]byte, area*s.valueSize())
+		s.plane, s.buf = make([]float64, area*parts), make([]byte, area*s.t.bytes())
 	}
 	decode := s.t.Floats()
 	for t := range s.Volumes {
-		at := s.offset + int64(len(s.buf))*(int64(t)*int64(s.Size[2])+int64(z))
+		at := s.begin + int64(len(s.buf))*(int64(t)*int64(s.Size[2])+int64(z))
 		if _, err := s.f.ReadAt(s.buf, at); err != nil {
 			return fmt.Errorf("%s: volume %d, slice %d: %w", s.path, t, z, bareError(err))
 		}
@@ -287,34 +263,17 @@ func (s *NIfTISeries) affine() (a [12]float64) {
 	if s.mif != nil {
 		return s.mif.Affine
 	}
-	var at struct{ sform, qform, rows, quaternion, sizes, width int }
-	if s.size == 348 {
-		at.sform, at.qform, at.rows, at.quaternion, at.sizes, at.width = 254, 252, 280, 256, 76, 4
-	} else {
-		at.sform, at.qform, at.rows, at.quaternion, at.sizes, at.width = 348, 344, 400, 352, 104, 8
-	}
-	number := func(at, i int) float64 {
-		if s.size == 348 {
-			return float64(math.Float32frombits(s.order.Uint32(s.header[at+4*i:])))
-		}
-		return math.Float64frombits(s.order.Uint64(s.header[at+8*i:]))
-	}
-	code := func(at int) uint32 {
-		if s.size == 348 {
-			return uint32(s.order.Uint16(s.header[at:]))
-		}
-		return s.order.Uint32(s.header[at:])
-	}
+	number := func(f niftiField, i int) float64 { return f.get(s.t.Order, s.header, i) }
 	switch {
-	case code(at.sform) > 0:
+	case number(s.sform, 0) > 0:
 		for i := range a {
-			a[i] = number(at.rows, i)
+			a[i] = number(s.rows, i)
 		}
-	case code(at.qform) > 0:
-		b, c, d := number(at.quaternion, 0), number(at.quaternion, 1), number(at.quaternion, 2)
+	case number(s.qform, 0) > 0:
+		b, c, d := number(s.quaternion, 0), number(s.quaternion, 1), number(s.quaternion, 2)
 		w := math.Sqrt(max(0, 1-b*b-c*c-d*d))
 		flip := 1.0
-		if number(at.sizes, 0) < 0 {
+		if number(s.sizes, 0) < 0 {
 			flip = -1
 		}
 		turn := [9]float64{
@@ -324,17 +283,17 @@ func (s *NIfTISeries) affine() (a [12]float64) {
 		}
 		for i := range 3 {
 			for j := range 3 {
-				scale := number(at.sizes, 1+j)
+				scale := number(s.sizes, 1+j)
 				if j == 2 {
 					scale *= flip
 				}
 				a[4*i+j] = turn[3*i+j] * scale
 			}
-			a[4*i+3] = number(at.quaternion, 3+i)
+			a[4*i+3] = number(s.quaternion, 3+i)
 		}
 	default:
 		for i := range 3 {
-			a[5*i] = number(at.sizes, 1+i)
+			a[5*i] = number(s.sizes, 1+i)
 		}
 	}
 	return a
@@ -347,8 +306,7 @@ type NIfTIWriter struct {
 	f       *os.File
 	target  string
 	volumes int
-	t       ndarray.Number
-	parts   int
+	t       niftiType
 	plane   []byte
 	offset  int64 // of the values
 }
@@ -361,15 +319,15 @@ func CreateNIfTI(path string, like *NIfTISeries, volumes int, real bool) (*NIfTI
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, bareError(err))
 	}
-	w := &NIfTIWriter{like: like, path: path, f: f, target: target, volumes: volumes, parts: 1,
-		t: ndarray.Number{Kind: 'f', Size: 4, Order: like.order}}
-	if like.Complex && !real {
-		w.parts = 2
+	w := &NIfTIWriter{like: like, path: path, f: f, target: target, volumes: volumes}
+	w.t = niftiType{ndarray.Number{Kind: 'f', Size: 4, Order: like.t.Order}, 1}
+	if !real {
+		w.t.parts = like.t.parts
 	}
-	if like.code == 64 || like.code == 1792 {
-		w.t.Size = 8
+	if like.t.Kind == 'f' {
+		w.t.Size = like.t.Size
 	}
-	w.plane = make([]byte, like.Size[0]*like.Size[1]*w.parts*w.t.Size)
+	w.plane = make([]byte, like.Size[0]*like.Size[1]*w.t.bytes())
 	header := w.header()
 	w.offset = int64(len(header))
 	if _, err := f.WriteAt(header, 0); err != nil {
@@ -382,7 +340,7 @@ func CreateNIfTI(path string, like *NIfTISeries, volumes int, real bool) (*NIfTI
 func (w *NIfTIWriter) header() []byte {
 	if w.like.mif != nil {
 		dims, of := append(w.like.Size[:], w.volumes), fmt.Sprintf("Float%d", 8*w.t.Size)
-		if w.parts == 2 {
+		if w.t.parts == 2 {
 			of = "C" + of
 		}
 		if w.volumes == 1 {
@@ -390,38 +348,21 @@ func (w *NIfTIWriter) header() []byte {
 		}
 		return w.like.mif.Text(dims, of)
 	}
-	h, order := bytes.Clone(w.like.header), w.like.order
-	code := map[[2]int]uint16{{1, 4}: 16, {1, 8}: 64, {2, 4}: 32, {2, 8}: 1792}[[2]int{w.parts, w.t.Size}]
-	bits := uint16(8 * w.t.Size * w.parts)
-	rank := 4
+	h, order, l := bytes.Clone(w.like.header), w.t.Order, &w.like.niftiLayout
+	dims := []float64{4, float64(w.like.Size[0]), float64(w.like.Size[1]), float64(w.like.Size[2]), float64(w.volumes)}
 	if w.volumes == 1 {
-		rank = 3
+		dims[0] = 3
 	}
-	dims := [4]int{w.like.Size[0], w.like.Size[1], w.like.Size[2], w.volumes}
-	if w.like.size == 348 {
-		order.PutUint16(h[40:], uint16(rank))
-		for i, k := range dims {
-			order.PutUint16(h[42+2*i:], uint16(k))
-		}
-		order.PutUint16(h[70:], code)
-		order.PutUint16(h[72:], bits)
-		order.PutUint32(h[112:], math.Float32bits(1)) // scl_slope, scl_inter
-		order.PutUint32(h[116:], 0)
-		if w.volumes != w.like.Volumes {
-			clear(h[124:132]) // cal_max, cal_min: the range of another quantity
-		}
-		return h
+	l.dims.put(order, h, dims...)
+	codes := map[int]float64{4: 16, 8: 64}
+	if w.t.parts == 2 {
+		codes = map[int]float64{4: 32, 8: 1792}
 	}
-	order.PutUint64(h[16:], uint64(rank))
-	for i, k := range dims {
-		order.PutUint64(h[24+8*i:], uint64(k))
-	}
-	order.PutUint16(h[12:], code)
-	order.PutUint16(h[14:], bits)
-	order.PutUint64(h[176:], math.Float64bits(1))
-	order.PutUint64(h[184:], 0)
+	l.code.put(order, h, codes[w.t.Size])
+	l.bits.put(order, h, float64(8*w.t.bytes()))
+	l.scale.put(order, h, 1, 0)
 	if w.volumes != w.like.Volumes {
-		clear(h[192:208])
+		l.span.put(order, h, 0, 0) // that of another quantity
 	}
 	return h
 }
@@ -431,13 +372,8 @@ func (w *NIfTIWriter) Slice(z int, values []float64) error {
 	area := w.like.Size[0] * w.like.Size[1]
 	for t := range w.volumes {
 		for i := range area {
-			for p := range w.parts {
-				v, at := values[(i*w.volumes+t)*w.parts+p], (i*w.parts+p)*w.t.Size
-				if w.t.Size == 8 {
-					w.t.Order.PutUint64(w.plane[at:], math.Float64bits(v))
-				} else {
-					w.t.Order.PutUint32(w.plane[at:], math.Float32bits(float32(v)))
-				}
+			for p := range w.t.parts {
+				w.t.Put(w.plane[(i*w.t.parts+p)*w.t.Size:], values[(i*w.volumes+t)*w.t.parts+p])
 			}
 		}
 		at := w.offset + int64(len(w.plane))*(int64(t)*int64(w.like.Size[2])+int64(z))

@@ -142,7 +142,7 @@ func TestNIfTIFilesKeepTheirHeader(t *testing.T) {
 				t.Errorf("bytes %d to %d of the header have changed", part[0], part[1])
 			}
 		}
-		df, err := dataio.OpenNIfTI(r.DF)
+		df, err := dataio.Files{}.OpenNIfTI(r.DF)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -338,7 +338,7 @@ func TestNoiseVolumesAreAsAScan(t *testing.T) {
 	if both.SURE != alone.SURE || both.Sigma.Mean != alone.Sigma.Mean || math.Abs(both.Sigma.Mean-5) > 0.3 {
 		t.Errorf("SURE %g, of a scan %g; sigma %v and %v", both.SURE, alone.SURE, both.Sigma, alone.Sigma)
 	}
-	if x, err := dataio.OpenNIfTI(r.Out); err != nil || x.Volumes != 12 {
+	if x, err := (dataio.Files{}).OpenNIfTI(r.Out); err != nil || x.Volumes != 12 {
 		t.Errorf("%v: %v", x, err)
 	}
 }

@@ -3,6 +3,7 @@ package ndarray
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"unsafe"
 )
 
@@ -96,14 +97,16 @@ func float16(bits uint16) float64 {
 }
 
 // Append appends a value to a buffer, in little-endian order; integers must be in the range of the type.
-func (t Number) Append(buf []byte, v float64) []byte {
+func (t Number) Append(buf []byte, v float64) []byte { return t.AppendBits(buf, t.bitsOf(v)) }
+
+func (t Number) bitsOf(v float64) uint64 {
 	switch {
 	case t.Kind == 'f' && t.Size == 8:
-		return t.AppendBits(buf, math.Float64bits(v))
+		return math.Float64bits(v)
 	case t.Kind == 'f':
-		return t.AppendBits(buf, uint64(math.Float32bits(float32(v))))
+		return uint64(math.Float32bits(float32(v)))
 	}
-	return t.AppendBits(buf, uint64(int64(v)))
+	return uint64(int64(v))
 }
 
 // AppendBits appends the last bytes of a number, as many as the type has, in little-endian order.
@@ -117,4 +120,12 @@ func (t Number) AppendBits(buf []byte, v uint64) []byte {
 		return binary.LittleEndian.AppendUint32(buf, uint32(v))
 	}
 	return binary.LittleEndian.AppendUint64(buf, v)
+}
+
+// Put writes a value to the beginning of b, as Append does, in the type's own order.
+func (t Number) Put(b []byte, v float64) {
+	t.AppendBits(b[:0], t.bitsOf(v))
+	if t.Order == binary.BigEndian {
+		slices.Reverse(b[:t.Size])
+	}
 }
