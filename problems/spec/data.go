@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 	"gonum.org/v1/gonum/mat"
@@ -88,36 +89,31 @@ func (s *Spec) parseData(n *yaml.Node) error {
 		return s.Errorf(n.Line, "data is %s, expected a file name, or a mapping with file, response, and "+
 			"arrays by name", describe(n))
 	}
+	t := &s.data.table
+	texts := map[string]*string{"file": &s.data.file, "response": &t.Response, "index": &t.Index}
+	columns := map[string]*[]string{"drop": &t.Drop, "only": &t.Only, "categorical": &t.Categorical, "na": &t.NA}
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if err := s.plain(value); err != nil {
 			return err
 		}
 		var err error
-		switch key.Value {
-		case "file":
-			s.data.fileLine = value.Line
-			s.data.file, err = s.text(value, "file")
-		case "response":
-			s.data.table.Response, err = s.text(value, "response")
-		case "drop":
-			s.data.table.Drop, err = s.names(value, "drop")
-		case "only":
-			s.data.table.Only, err = s.names(value, "only")
-		case "categorical":
-			s.data.table.Categorical, err = s.names(value, "categorical")
-		case "index":
-			s.data.table.Index, err = s.text(value, "index")
-		case "na":
-			s.data.table.NA, err = s.names(value, "na")
-		case "missing":
+		switch name := key.Value; {
+		case texts[name] != nil:
+			*texts[name], err = s.text(value, name)
+			if name == "file" {
+				s.data.fileLine = value.Line
+			}
+		case columns[name] != nil:
+			*columns[name], err = s.names(value, name)
+		case name == "missing":
 			var missing string
-			missing, err = s.choice(value, "missing", []string{string(design.Refuse), string(design.Drop),
+			missing, err = s.choice(value, name, []string{string(design.Refuse), string(design.Drop),
 				string(design.Mean)})
-			s.data.table.Missing = design.Missing(missing)
-		case "sigma2", "lambda", "lambda2", "gamma":
+			t.Missing = design.Missing(missing)
+		case name == "sigma2" || slices.Contains(weightNames, name):
 			err = s.Errorf(key.Line, "%s is not an array of data: expected it at the left margin, at the "+
-				"level of data", key.Value)
+				"level of data", name)
 		default:
 			if s.data.arrays[key.Value] != nil {
 				return s.Errorf(key.Line, "array %q occurs twice", key.Value)
@@ -147,25 +143,16 @@ func (s *Spec) parseSource(n *yaml.Node, name string) (*arraySource, error) {
 		src.inline = inline
 		return src, err
 	}
-	f, err := s.fields(n, what, "file", "array", "column", "where")
-	if err != nil {
-		return nil, err
-	}
-	for _, key := range []struct {
-		name string
-		to   *string
-	}{{"file", &src.file}, {"array", &src.array}, {"column", &src.column}} {
-		if v := f.nodes[key.name]; v != nil {
-			if *key.to, err = s.text(v, key.name); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if v := f.nodes["where"]; v != nil {
-		src.where, err = s.ref(v, "where")
-	}
+	c := newCall(s, what, n.Line)
+	err := c.read(n, sourceParameters, "")
+	src.file, src.array, src.column, src.where = c.Text("file", ""), c.Text("array", ""), c.Text("column", ""),
+		c.ref("where")
 	return src, err
 }
+
+// sourceParameters are the keys of an array of data.
+var sourceParameters = []Parameter{{Name: "file", Read: Text, Optional: true}, {Name: "array", Read: Text, Optional: true},
+	{Name: "column", Read: Text, Optional: true}, {Name: "where", Read: Numbers, Optional: true}}
 
 func (s *Spec) ref(n *yaml.Node, what string) (*arrayRef, error) {
 	r := &arrayRef{line: n.Line}

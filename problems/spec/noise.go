@@ -232,11 +232,8 @@ func (b *builder) byCovariance(a dataio.Array, shape []int, pairs bool) (linops.
 		return nil, fmt.Errorf("array %q %w", a.Name, err)
 	}
 	op, err := imaging.NewChannels(k, d/k, w, pairs)
-	if err != nil {
-		return nil, Trim(err)
-	}
-	b.hold(op)
-	return op, nil
+	made, err := b.held(op, err, shape, shape)
+	return made.op, err
 }
 
 // Entries of a covariance and their mirror images may differ by hermitianTol of their size, and a pivot must be more

@@ -166,6 +166,18 @@ func (b *builder) operator(n *operatorNode, rows, cols []int) (built, error) {
 // ownShape is the first parameter of operators that may say which shape they act on.
 var ownShape = Parameter{Name: "shape", Read: Shape, Optional: true}
 
+// input is the shape on which an operator acts, its own or the one that its position in the tree gives.
+func (a *operatorArguments) input(cols []int) ([]int, error) {
+	if own := a.Shape("shape"); own != nil {
+		return own, nil
+	}
+	if cols == nil {
+		return nil, fmt.Errorf("the size of %s does not follow from its position, expected %s: {shape: [m, n]}",
+			a.name, a.name)
+	}
+	return cols, nil
+}
+
 // square is the shape of both sides of a square operator: its own, or the one that its position in
 // the tree gives.
 func (a *operatorArguments) square(rows, cols []int) ([]int, error) {

@@ -34,11 +34,10 @@ func differencesKind(name string, usual, more int, forms []Form, at ...Parameter
 			if o := a.builder.data.Order; o != nil && !a.Given("order") {
 				k = *o
 			}
-			shape := a.Shape("shape")
-			if shape == nil {
-				shape = cols
-			}
+			shape, err := a.input(cols)
 			switch {
+			case err != nil:
+				return built{}, err
 			case k < least || k > most:
 				return built{}, fmt.Errorf("%s of order %d, expected an order from %d to %d", name, k, least, most)
 			case len(shape) != 1 || shape[0] < k+more+1:

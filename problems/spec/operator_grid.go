@@ -19,16 +19,12 @@ var differenceOperator = operatorKind{
 		"b_{i+1} - b_i, of a sequence or of an image in both directions"}},
 	parameters: []Parameter{ownShape},
 	build: func(a *operatorArguments, rows, cols []int) (built, error) {
-		shape := a.Shape("shape")
-		switch {
-		case shape != nil:
-		case cols != nil:
-			shape = cols
-		case len(rows) == 1:
-			shape = []int{rows[0] + 1}
-		default:
-			return built{}, fmt.Errorf("the size of difference does not follow from its position, expected " +
-				"difference: {shape: [m, n]} or {shape: n}")
+		if cols == nil && len(rows) == 1 {
+			cols = []int{rows[0] + 1}
+		}
+		shape, err := a.input(cols)
+		if err != nil {
+			return built{}, err
 		}
 		m, k, image, err := a.grid(shape)
 		if err != nil {
@@ -43,8 +39,7 @@ var differenceOperator = operatorKind{
 			return built{}, fmt.Errorf("difference of an array of shape %s, which has no neighbours",
 				ndarray.ShapeString(shape))
 		}
-		a.hold(op)
-		return built{op: op, rows: []int{d}, cols: shape}, nil
+		return a.held(op, nil, []int{d}, shape)
 	},
 }
 
@@ -59,17 +54,12 @@ var gradientOperator = operatorKind{
 	parameters: []Parameter{ownShape, {Name: "axes", Read: Numbers, Optional: true},
 		{Name: "edge", Read: Choice(names(edges)...), Optional: true}},
 	build: func(a *operatorArguments, _, cols []int) (built, error) {
-		shape := a.Shape("shape")
-		if shape == nil {
-			shape = cols
-		}
-		if shape == nil {
-			return built{}, fmt.Errorf("the size of gradient does not follow from its position, expected " +
-				"gradient: {shape: [m, n]}")
+		shape, err := a.input(cols)
+		if err != nil {
+			return built{}, err
 		}
 		along := gradientAxes(shape)
 		if a.Given("axes") {
-			var err error
 			if along, err = a.Integers("axes"); err != nil {
 				return built{}, err
 			}
@@ -81,8 +71,7 @@ var gradientOperator = operatorKind{
 			}
 		}
 		op := imaging.NewGradient(shape, along, chosen(edges, a.Text("edge", "")))
-		a.hold(op)
-		return built{op: op, rows: append([]int{len(along)}, shape...), cols: shape}, nil
+		return a.held(op, nil, append([]int{len(along)}, shape...), shape)
 	},
 }
 
@@ -155,11 +144,7 @@ var convolutionOperator = operatorKind{
 		} else {
 			op, err = imaging.NewConvolution1D(k, h.Data, boundary)
 		}
-		if err != nil {
-			return built{}, Trim(err)
-		}
-		a.hold(op)
-		return built{op: op, rows: shape, cols: shape}, nil
+		return a.held(op, err, shape, shape)
 	},
 }
 
@@ -201,8 +186,9 @@ var dctOperator = operatorKind{
 		if image {
 			op = imaging.NewDCT2D(m, k)
 		}
-		a.hold(op)
-		return built{op: op, rows: shape, cols: shape, rowAverages: []int{0}}, nil
+		made, err := a.held(op, nil, shape, shape)
+		made.rowAverages = []int{0}
+		return made, err
 	},
 }
 
@@ -227,15 +213,15 @@ var waveletOperator = operatorKind{
 		} else {
 			op, err = imaging.NewWavelet1D(k, family, levels)
 		}
+		made, err := a.held(op, err, nil, shape)
 		if err != nil {
-			return built{}, Trim(err)
+			return built{}, err
 		}
-		a.hold(op)
 		r, c := op.Coefficients()
-		coefficients := []int{r, c}
-		if !image {
-			coefficients = []int{c}
+		if made.rows = []int{r, c}; !image {
+			made.rows = []int{c}
 		}
-		return built{op: op, rows: coefficients, cols: shape, rowAverages: op.Averages()}, nil
+		made.rowAverages = op.Averages()
+		return made, nil
 	},
 }

@@ -15,13 +15,19 @@ import (
 	"surepipe/problems/internal/check"
 )
 
-// hold puts what an operator holds on the device, until the problem is released.
-func (b *builder) hold(op interface {
+// held is an operator of the given sides, unless there is an error. What it holds is on the device until the problem
+// is released.
+func (b *builder) held(op interface {
+	linops.Operator
 	Load(dev array.Device)
 	Release()
-}) {
+}, err error, rows, cols []int) (built, error) {
+	if err != nil {
+		return built{}, Trim(err)
+	}
 	op.Load(b.dev)
 	b.parts.Own(op.Release)
+	return built{op: op, rows: rows, cols: cols}, nil
 }
 
 const (
@@ -137,11 +143,7 @@ func buildProjection(a *operatorArguments, rows, cols []int) (built, error) {
 	} else {
 		op, err = imaging.NewParallelBeam(shape[0], shape[1], angles, detectors, spacing, axis)
 	}
-	if err != nil {
-		return built{}, Trim(err)
-	}
-	a.hold(op)
-	return built{op: op, rows: []int{len(angles), detectors}, cols: shape}, nil
+	return a.held(op, err, []int{len(angles), detectors}, shape)
 }
 
 // axis is where the axis of rotation is, for a y of the shape rows: at a detector, counted from 0, or as a name says;
@@ -214,16 +216,16 @@ var fourierOperator = operatorKind{
 		if err != nil {
 			return built{}, err
 		}
-		op, err := imaging.NewFourier(mask.Shape[0], mask.Shape[1], places, layout)
-		if err != nil {
-			return built{}, Trim(err)
-		}
-		a.hold(op)
-		d, p := op.Dims()
 		in, out := slices.Clone(mask.Shape), []int{len(places), 2}
 		if layout.Complex {
 			in = append(in, 2)
 		}
+		op, err := imaging.NewFourier(mask.Shape[0], mask.Shape[1], places, layout)
+		one, err := a.held(op, err, out, in)
+		if err != nil {
+			return built{}, err
+		}
+		d, p := op.Dims()
 		images := 1
 		switch {
 		case rows != nil && check.Length(rows)%d != 0:
@@ -239,7 +241,7 @@ var fourierOperator = operatorKind{
 			images = check.Length(cols) / p
 		}
 		if images <= 1 {
-			return built{op: op, rows: out, cols: in}, nil
+			return one, nil
 		}
 		all := slices.Repeat([]linops.Operator{op}, images)
 		return built{op: linops.BlockDiag(all...), rows: append([]int{images}, out...),
@@ -263,11 +265,7 @@ var coilsOperator = operatorKind{
 				"n) of c coils", maps.Name, ndarray.ShapeString(maps.Shape[:len(maps.Shape)-1]))
 		}
 		op, err := imaging.NewCoils(maps.Shape[0], maps.Shape[1]*maps.Shape[2], maps.Data)
-		if err != nil {
-			return built{}, Trim(err)
-		}
-		a.hold(op)
-		return built{op: op, rows: maps.Shape, cols: maps.Shape[1:]}, nil
+		return a.held(op, err, maps.Shape, maps.Shape[1:])
 	},
 }
 

@@ -225,10 +225,52 @@ func tabIndent(text []byte, line int) int {
 	return 0
 }
 
+// specKey is a key of a specification, and what reads it.
+type specKey struct {
+	name string
+	read func(s *Spec, n *yaml.Node) error
+}
+
+// specKeys are read in this order: what a key may say depends on those before it.
+var specKeys = []specKey{
+	{"name", (*Spec).parseName}, {"data", (*Spec).parseData},
+	operatorKey("operator", func(s *Spec) **operatorNode { return &s.operator }),
+	operatorKey("synthesis", func(s *Spec) **operatorNode { return &s.synthesis }),
+	{"regularizer", func(s *Spec, n *yaml.Node) (err error) {
+		s.regularizer, err = s.parseRegularizer(n)
+		return err
+	}},
+	{"terms", (*Spec).parseTerms}, {"loss", (*Spec).parseLoss},
+	{"weights", func(s *Spec, n *yaml.Node) (err error) {
+		s.lossWeights, err = s.ref(n, "weights")
+		return err
+	}},
+	truthKey("intercept", func(s *Spec) *bool { return &s.Intercept }), {"effects", (*Spec).parseEffects},
+	truthKey("standardize", func(s *Spec) *bool { return &s.Standardize }), {"noise", (*Spec).parseNoise},
+	weightKey(weightNames[0]), weightKey(weightNames[1]), weightKey(weightNames[2]),
+	{"sigma2", (*Spec).parseSigma2}, {"solver", (*Spec).parseSolver},
+}
+
+func operatorKey(name string, to func(s *Spec) **operatorNode) specKey {
+	return specKey{name, func(s *Spec, n *yaml.Node) (err error) {
+		*to(s), err = s.parseOperator(n)
+		return err
+	}}
+}
+
+func truthKey(name string, to func(s *Spec) *bool) specKey {
+	return specKey{name, func(s *Spec, n *yaml.Node) (err error) {
+		*to(s), err = s.truth(n, name)
+		return err
+	}}
+}
+
+func weightKey(name string) specKey {
+	return specKey{name, func(s *Spec, n *yaml.Node) error { return s.parseWeight(n, name) }}
+}
+
 func (s *Spec) parse(root *yaml.Node) error {
-	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "terms",
-		"loss", "weights", "noise", "intercept", "effects", "standardize", "lambda", "lambda2", "gamma", "sigma2",
-		"solver")
+	f, err := s.fields(root, "a specification", lists.Map(specKeys, func(k specKey) string { return k.name })...)
 	if err != nil {
 		return err
 	}
@@ -242,65 +284,25 @@ func (s *Spec) parse(root *yaml.Node) error {
 				"regularizer", key)
 		}
 	}
-	if n := f.nodes["name"]; n != nil {
-		if s.Name, err = s.text(n, "name"); err != nil {
-			return err
-		}
-		if s.Name == "" {
-			return s.Errorf(n.Line, "name is empty")
-		}
+	if terms := f.nodes["terms"]; terms != nil && f.nodes["regularizer"] != nil {
+		return s.Errorf(terms.Line, "there are both regularizer and terms, expected one of them: a term without "+
+			"an operator is a regularizer of b")
 	}
-	if err := s.parseData(f.nodes["data"]); err != nil {
-		return err
-	}
-	if s.operator, err = s.parseOperator(f.nodes["operator"]); err != nil {
-		return err
-	}
-	if err := s.parsePenalties(f); err != nil {
-		return err
-	}
-	return s.parseOptional(f)
-}
-
-func (s *Spec) parseOptional(f section) error {
-	truth := func(name string, to *bool) func(*yaml.Node) error {
-		return func(n *yaml.Node) (err error) {
-			*to, err = s.truth(n, name)
-			return err
-		}
-	}
-	type key struct {
-		name  string
-		parse func(*yaml.Node) error
-	}
-	keys := []key{
-		{"synthesis", func(n *yaml.Node) (err error) {
-			s.synthesis, err = s.parseOperator(n)
-			return err
-		}},
-		{"loss", s.parseLoss},
-		{"weights", func(n *yaml.Node) (err error) {
-			s.lossWeights, err = s.ref(n, "weights")
-			return err
-		}},
-		{"intercept", truth("intercept", &s.Intercept)},
-		{"standardize", truth("standardize", &s.Standardize)},
-		{"effects", s.parseEffects},
-		{"noise", s.parseNoise},
-		{"sigma2", s.parseSigma2},
-		{"solver", s.parseSolver},
-	}
-	for _, name := range weightNames {
-		keys = append(keys, key{name, func(n *yaml.Node) error { return s.parseWeight(n, name) }})
-	}
-	for _, k := range keys {
+	for _, k := range specKeys {
 		if n := f.nodes[k.name]; n != nil {
-			if err := k.parse(n); err != nil {
+			if err := k.read(s, n); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+func (s *Spec) parseName(n *yaml.Node) (err error) {
+	if s.Name, err = s.text(n, "name"); err == nil && s.Name == "" {
+		err = s.Errorf(n.Line, "name is empty")
+	}
+	return err
 }
 
 func (s *Spec) parseWeight(n *yaml.Node, name string) error {

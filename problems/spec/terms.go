@@ -14,19 +14,6 @@ type term struct {
 	line        int
 }
 
-func (s *Spec) parsePenalties(f section) (err error) {
-	switch r, terms := f.nodes["regularizer"], f.nodes["terms"]; {
-	case r != nil && terms != nil:
-		return s.Errorf(terms.Line, "there are both regularizer and terms, expected one of them: a term without "+
-			"an operator is a regularizer of b")
-	case terms != nil:
-		return s.parseTerms(terms)
-	default:
-		s.regularizer, err = s.parseRegularizer(r)
-		return err
-	}
-}
-
 // parseTerms reads the key terms. Its regularizers are those of one node, whose blocks are the images
 // of the operators.
 func (s *Spec) parseTerms(n *yaml.Node) error {
