@@ -62,7 +62,7 @@ func TestSUREOfImagingIsUnbiased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	both, err := imaging.NewComplex(dev, wavelet)
+	both, err := imaging.NewInterleaved(dev, wavelet, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,13 +8,11 @@ import (
 )
 
 func (g *Gradient) cosines() linops.Spectrum {
-	if g.edge != Reflecting || len(g.axes) != 2 || len(g.shape) != 2 {
+	rows, cols := g.n/g.line, g.line
+	image, sequence := len(g.shape) == 2 && len(g.axes) == 2, len(g.shape) == 1 && g.edge == Open
+	if !g.edge.mirrors() || !image && !sequence {
 		return linops.Spectrum{}
 	}
-	return gridCosines(g.length[0], g.length[1])
-}
-
-func gridCosines(rows, cols int) linops.Spectrum {
 	return linops.Spectrum{Shape: array.Shape{Rows: rows, Cols: cols}, Values: func() []float64 {
 		return outerSums(pathSpectrum(rows), pathSpectrum(cols))
 	}}

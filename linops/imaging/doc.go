@@ -16,7 +16,6 @@
 //	NewFourier          samples of the two-dimensional Fourier transform
 //	NewCoils            s_c ∘ b for the complex sensitivities s_c of coils
 //	NewChannels         sum_j M_ij b_j of channels b_j
-//	NewComplex          A of the real and of the imaginary part
 //	NewInterleaved      A of each of k interleaved vectors, such as channels
 //
 // DCT and Wavelet analyze: the Adjoint of one is its inverse, which maps coefficients to signals.
@@ -24,7 +23,7 @@
 //
 // Undecimated computes on the host, on all of its processors, and copies the vectors of another device
 // there and back. So do Convolution, DCT, Wavelet, Projection, Fourier, Coils, Channels and the closed
-// forms of Difference and Gradient, unless their Load has put what they need on that device:
+// forms of Gradient, unless their Load has put what they need on that device:
 // then they compute there, until Release. The others compute where the vectors are.
 //
 // All know their norms, and most a closed form of their normal equations or a fast transform in which

@@ -131,7 +131,7 @@ func TestComplexActsOnBothParts(t *testing.T) {
 		x := gaussianMatrix(3, 5, 8)
 		inner := linops.NewDense(dev, x)
 		defer inner.Release()
-		a := must(imaging.NewComplex(dev, inner))
+		a := must(imaging.NewInterleaved(dev, inner, 2))
 		defer a.Release()
 		isConforming(t, dev, "complex dense", a)
 		isMatrix(t, dev, "complex dense", a, 1e-15, func(i, j int) float64 {
@@ -149,7 +149,7 @@ func TestComplexActsOnBothParts(t *testing.T) {
 			}
 			return x.At(i/3, j/3)
 		})
-		wavelet := must(imaging.NewComplex(dev, must(imaging.NewWavelet2D(4, 8, "db2", 1))))
+		wavelet := must(imaging.NewInterleaved(dev, must(imaging.NewWavelet2D(4, 8, "db2", 1)), 2))
 		defer wavelet.Release()
 		isConforming(t, dev, "complex wavelet", wavelet)
 		if s := linops.StructureOf(wavelet); s.Rows != linops.Known(1) || s.Columns != linops.Known(1) {

@@ -41,12 +41,6 @@ func NewInterleaved(dev array.Device, a linops.Operator, k int) (*Interleaved, e
 	return c, nil
 }
 
-// NewComplex applies an operator to the real and to the imaginary parts of complex vectors, which are
-// pairs of real and imaginary part.
-func NewComplex(dev array.Device, a linops.Operator) (*Interleaved, error) {
-	return NewInterleaved(dev, a, 2)
-}
-
 func (c *Interleaved) Structure() linops.Structure { return linops.StructureOf(c.Operator) }
 
 // Release frees the device memory of the permutations. The operator is dead afterwards.

@@ -96,8 +96,7 @@ func singular2(a linops.Operator) []float64 {
 
 func TestDifferencesAreTheirMatrices(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		for _, s := range [][2]int{{1, 1}, {1, 2}, {2, 1}, {1, 9}, {7, 1}, {2, 2}, {3, 5}, {6, 4}, {5, 103}, {0, 3},
-			{3, 0}} {
+		for _, s := range [][2]int{{1, 1}, {1, 2}, {2, 1}, {1, 9}, {7, 1}, {2, 2}, {3, 5}, {6, 4}, {5, 103}} {
 			rows, cols := s[0], s[1]
 			name := fmt.Sprintf("Difference2D %v", s)
 			a := imaging.NewDifference2D(rows, cols)
@@ -135,7 +134,7 @@ func TestDifferencesAreTheirMatrices(t *testing.T) {
 				t.Errorf("%s: Norm2 is %.16g (%t), the matrix has %.16g", name, norm, ok, want)
 			}
 		}
-		for _, n := range []int{0, 1, 2, 3, 8, 101} {
+		for _, n := range []int{1, 2, 3, 8, 101} {
 			name := fmt.Sprintf("Difference1D %d", n)
 			a := imaging.NewDifference1D(n)
 			isConforming(t, dev, name, a)
@@ -822,11 +821,10 @@ func TestTransformConstructorsNameTheCulprit(t *testing.T) {
 			}
 		}
 		for want, f := range map[string]func(){
-			"Difference2D of size -1 x 3":  func() { imaging.NewDifference2D(-1, 3) },
-			"Difference1D of size -2 x -2": func() { imaging.NewDifference1D(-2) },
-			"DCT of size -1 x -1":          func() { imaging.NewDCT(-1) },
-			"Convolution1D of size -1":     func() { imaging.NewConvolution1D(-1, []float64{1}, imaging.Circular) },
-			"Wavelet2D of size 2 x -2":     func() { imaging.NewWavelet2D(2, -2, "haar", 1) },
+			"differences of an array of shape [-1 3]": func() { imaging.NewDifference2D(-1, 3) },
+			"DCT of size -1 x -1":                     func() { imaging.NewDCT(-1) },
+			"Convolution1D of size -1":                func() { imaging.NewConvolution1D(-1, []float64{1}, imaging.Circular) },
+			"Wavelet2D of size 2 x -2":                func() { imaging.NewWavelet2D(2, -2, "haar", 1) },
 		} {
 			if r := panicOf(f); !strings.Contains(r, want) {
 				t.Errorf("panic %q, want %q", r, want)

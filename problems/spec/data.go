@@ -151,8 +151,10 @@ func (s *Spec) parseSource(n *yaml.Node, name string) (*arraySource, error) {
 }
 
 // sourceParameters are the keys of an array of data.
-var sourceParameters = []Parameter{{Name: "file", Read: Text, Optional: true}, {Name: "array", Read: Text, Optional: true},
-	{Name: "column", Read: Text, Optional: true}, {Name: "where", Read: Numbers, Optional: true}}
+var sourceParameters = []Parameter{
+	{Name: "file", Read: Text, Optional: true}, {Name: "array", Read: Text, Optional: true},
+	{Name: "column", Read: Text, Optional: true}, {Name: "where", Read: Numbers, Optional: true},
+}
 
 func (s *Spec) ref(n *yaml.Node, what string) (*arrayRef, error) {
 	r := &arrayRef{line: n.Line}
