@@ -3,10 +3,13 @@ package active
 import (
 	"slices"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/solve/restrict"
@@ -16,58 +19,55 @@ import (
 const diagonalRows = 256
 
 // diagonal is that of A_S (A_S* A_S + Q)^{-1} A_S* for the active set S, the squared norms of the rows
-// of A_S R^{-1} with the solver's own factor R; nil where the columns are not held as matrices any
-// more.
+// of A_S W with the root W of the inverse; nil where the columns are not held as matrices any more.
 func (w *workspace) diagonal() []float64 {
 	if !w.stored() {
 		return nil
 	}
-	columns, units, width := w.p.Layout()
-	at := make(map[int]int)
-	for s, i := range w.p.Active() {
-		at[w.set[i]] = s
-	}
-	moves := make([][]move, len(*w.parts))
-	for k, c := range *w.parts {
-		for col, j := range c.Set {
-			if s, ok := at[j]; ok {
-				moves[k] = append(moves[k], move{col, columns[s], units[s]})
-			}
-		}
-	}
 	d, _ := (*w.parts)[0].A.Dims()
-	out := make([]float64, d)
-	fresh := func() *formed { return new(formed) }
-	_ = parallel.Each(parallel.Parts(d, diagonalRows), fresh, func(i int, f *formed) error {
+	out, root := make([]float64, d), w.roots()
+	fresh := func() *[2][]float64 { return new([2][]float64) }
+	_ = parallel.Each(parallel.Parts(d, diagonalRows), fresh, func(i int, memory *[2][]float64) error {
 		from := i * diagonalRows
 		dst := out[from:min(from+diagonalRows, d)]
-		f.x = slices.Grow(f.x[:0], len(dst)*width)[:len(dst)*width]
-		clear(f.x)
+		image := matrix(&memory[0], len(dst), root[0].Cols)
 		for k, c := range *w.parts {
-			m := len(c.Set)
-			f.values = slices.Grow(f.values[:0], len(dst)*m)[:len(dst)*m]
+			values := matrix(&memory[1], len(dst), len(c.Set))
 			rows := linops.StructureOf(c.A).Stored.Rows(from, from+len(dst))
-			rows.Device().Download(f.values, rows)
-			for r := range dst {
-				row, x := f.values[r*m:(r+1)*m], f.x[r*width:(r+1)*width]
-				for _, v := range moves[k] {
-					x[v.to] = row[v.from] * v.unit
-				}
-			}
+			rows.Device().Download(values.Data, rows)
+			blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, values, root[k], min(float64(k), 1), image)
 		}
-		w.p.FormEach(dst, f.x)
+		for i := range dst {
+			row := image.Data[i*image.Stride:][:image.Cols]
+			dst[i] = floats.Dot(row, row)
+		}
 		return nil
 	})
 	return out
 }
 
-// move is where a column of a part goes in a row of the factor, in its units, and formed is memory for such rows.
-type move struct {
-	from, to int
-	unit     float64
+// roots has the rows of the root of the inverse at the columns of each part, 0 at those that are not active.
+func (w *workspace) roots() []blas64.General {
+	root, at := w.p.Root(), make(map[int]int)
+	for s, i := range w.p.Active() {
+		at[w.set[i]] = s
+	}
+	return lists.Map(*w.parts, func(c *restrict.Columns) blas64.General {
+		g := matrix(new([]float64), len(c.Set), root.Cols)
+		for col, j := range c.Set {
+			if s, ok := at[j]; ok {
+				copy(g.Data[col*g.Stride:], root.Data[s*root.Stride:][:root.Cols])
+			}
+		}
+		return g
+	})
 }
 
-type formed struct{ x, values []float64 }
+// matrix is one in memory that grows.
+func matrix(memory *[]float64, rows, cols int) blas64.General {
+	*memory = slices.Grow((*memory)[:0], rows*cols)[:rows*cols]
+	return blas64.General{Rows: rows, Cols: cols, Stride: max(cols, 1), Data: *memory}
+}
 
 func (w *workspace) stored() bool {
 	return len(*w.parts) > 0 && !slices.ContainsFunc(*w.parts,

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"gonum.org/v1/gonum/blas/blas64"
+
 	"surepipe/array"
 	"surepipe/progress"
 	"surepipe/solve/engine"
@@ -52,12 +54,11 @@ type program interface {
 	Stationarity() float64
 	Decrement() (off float64, same bool)
 	Norm(products int) float64
-	// Condition, Traces, SolveEach and FormEach, whose rows are those of Layout, use the factor of the active part.
+	// Condition, Traces, SolveEach and Root use the factor of the active part.
 	Condition() float64
 	Traces() (trace, frobenius2 float64, projection bool)
 	SolveEach(x []float64, k int)
-	Layout() (columns []int, units []float64, width int)
-	FormEach(dst, x []float64)
+	Root() blas64.General
 }
 
 func newWorkspace(family *engine.Family, s *splitting, d, dim int) *workspace {

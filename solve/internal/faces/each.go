@@ -21,17 +21,21 @@ func (p *Program) SolveEach(x []float64, k int) {
 	}
 }
 
-// Layout is where a number for each of S, in the order of Active, stands in a row of FormEach, and what it is
-// multiplied by there. width is the length of a row, which is 0 elsewhere.
-func (p *Program) Layout() (columns []int, units []float64, width int) {
-	for _, j := range p.active {
-		columns, units = append(columns, p.place[j]), append(units, p.scale[j])
-	}
-	return columns, units, len(p.columns)
+// Root is W with W W* = (G_SS + Q_SS)^{-1}, a row for each of S in the order of Active.
+func (p *Program) Root() blas64.General {
+	n := len(p.active)
+	w := p.spread(identity(n), n)
+	p.f.half(w)
+	return w
 }
 
-// FormEach sets dst_i to x_i (G_SS + Q_SS)^{-1} x_i* for the rows of x, which are those of Layout. It overwrites them.
-func (p *Program) FormEach(dst, x []float64) { p.f.formEach(dst, x) }
+func identity(n int) []float64 {
+	units := make([]float64, n*n)
+	for i := range n {
+		units[i*n+i] = 1
+	}
+	return units
+}
 
 // spread are the rows of x on the columns of the factor, in their units, with 0 at columns that are held.
 func (p *Program) spread(x []float64, k int) blas64.General {
@@ -43,27 +47,6 @@ func (p *Program) spread(x []float64, k int) blas64.General {
 		}
 	}
 	return wide
-}
-
-// formEach sets dst_i to x_i K^{-1} x_i* for the rows of x, which are 0 at the columns held, and overwrites x.
-func (f *factor) formEach(dst, x []float64) {
-	if f.n == 0 {
-		clear(dst)
-		return
-	}
-	rows := blas64.General{Rows: len(dst), Cols: f.n, Stride: f.n, Data: x}
-	blas64.Trsm(blas.Right, blas.NoTrans, 1, f.triangle(), rows)
-	for i := range dst {
-		row := x[i*f.n : (i+1)*f.n]
-		dst[i] = dot(row, row)
-	}
-	if h := len(f.held); h > 0 {
-		mu := f.multipliers(rows)
-		for i := range dst {
-			row := mu.Data[i*h : (i+1)*h]
-			dst[i] -= dot(row, row)
-		}
-	}
 }
 
 // multipliers is x Y* R_Y^{-1} for the rows of x, where R_Y* R_Y = Y Y*.
@@ -78,13 +61,22 @@ func (f *factor) multipliers(x blas64.General) blas64.General {
 
 // solveEach is solve for every row of x, which is 0 at the columns held.
 func (f *factor) solveEach(x blas64.General) {
-	r := f.triangle()
-	blas64.Trsm(blas.Right, blas.NoTrans, 1, r, x)
+	if f.half(x); f.n > 0 {
+		blas64.Trsm(blas.Right, blas.Trans, 1, f.triangle(), x)
+	}
+}
+
+// half replaces the rows of x, which are 0 at the columns held, by those of x R^{-1} (I - Y* (Y Y*)^{-1} Y): their
+// squared norms are x_i K^{-1} x_i*.
+func (f *factor) half(x blas64.General) {
+	if f.n == 0 {
+		return
+	}
+	blas64.Trsm(blas.Right, blas.NoTrans, 1, f.triangle(), x)
 	if m := len(f.held); m > 0 {
 		mu := f.multipliers(x)
 		t := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: m, Stride: m, Data: f.yy}
 		blas64.Trsm(blas.Right, blas.Trans, 1, t, mu)
 		blas64.Gemm(blas.NoTrans, blas.NoTrans, -1, mu, f.rows(0), 1, x)
 	}
-	blas64.Trsm(blas.Right, blas.Trans, 1, r, x)
 }

@@ -163,13 +163,11 @@ func TestGroupsFactor(t *testing.T) {
 		want := mat.NewDense(2, n, nil)
 		want.Mul(mat.NewDense(2, n, x), &inverse)
 		form := mat.Dot(mat.NewVecDense(n, x[:n]), want.RowView(0))
-		got, rows := make([]float64, 2), make([]float64, 2*n)
-		columns, units, width := p.Layout()
-		for i, v := range x {
-			rows[i/n*width+columns[i%n]] = v * units[i%n]
-		}
-		if p.FormEach(got, rows); !(math.Abs(got[0]-form) <= 1e-9*form) {
-			t.Errorf("form %v, want %v", got[0], form)
+		var row mat.VecDense
+		root := p.Root()
+		row.MulVec(mat.NewDense(n, root.Cols, root.Data).T(), mat.NewVecDense(n, x[:n]))
+		if got := mat.Dot(&row, &row); !(math.Abs(got-form) <= 1e-9*form) {
+			t.Errorf("form %v, want %v", got, form)
 		}
 		p.SolveEach(x, 2)
 		if !mat.EqualApprox(mat.NewDense(2, n, x), want, 1e-9) {

@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 
-	"surepipe/internal/lists"
 	"surepipe/internal/numerics"
 	"surepipe/internal/numerics/steps"
 )
@@ -352,17 +351,17 @@ func (p *Groups) SolveEach(x []float64, k int) {
 	}
 }
 
-// Layout is where a number for each of S stands in a row of FormEach, and what it is multiplied by there.
-func (p *Groups) Layout() (columns []int, units []float64, width int) {
+// Root is W with W W* = (G + Q)^{-1}, a row for each of S in the order of Active.
+func (p *Groups) Root() blas64.General {
 	n := len(p.active)
+	w := blas64.General{Rows: n, Cols: n, Stride: max(n, 1), Data: identity(n)}
 	if n > 0 {
 		p.refresh(fresh)
+		p.inUnits(w.Data, n)
+		p.f.half(w)
 	}
-	return lists.Upto(n), p.unit[:n], n
+	return w
 }
-
-// FormEach sets dst_i to x_i (G + Q)^{-1} x_i* for the rows of x, which are those of Layout. It overwrites them.
-func (p *Groups) FormEach(dst, x []float64) { p.f.formEach(dst, x) }
 
 // inUnits multiplies k rows of x by the factor's units.
 func (p *Groups) inUnits(x []float64, k int) {
