@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"slices"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/internal/lists"
+	"surepipe/internal/parallel"
 	"surepipe/linops/internal/product"
 	"surepipe/space"
 )
@@ -75,6 +78,7 @@ func newKronecker(dev array.Device, a Operator, k int, at []int, scale []float64
 	}
 	if s.Entries.Known && d > 0 && len(at) > 0 {
 		s.Dense = func() *mat.Dense { return c.dense(c.entries()) }
+		s.Blocks = c.blocks
 	}
 	if canRestrict(&c.a) {
 		s.On = c.on
@@ -174,58 +178,125 @@ func BlockProducts(dst array.Batch, a, b Operator, h []float64) bool {
 	if c != other {
 		right = other.byOutcome()
 	}
-	dev, k, w, all := dst.Device(), c.k, make([]float64, c.d/c.k), make([]float64, len(c.at)*len(other.at))
-	for i, x := range left {
-		for j, z := range right {
-			if c == other && j < i || len(x.places) == 0 || len(z.places) == 0 {
-				continue
+	k, all := c.k, mat.NewDense(c.p, other.p, nil)
+	parallel.For(k, func(i int) {
+		first := 0
+		if c == other {
+			first = i
+		}
+		at := right.from[first]
+		if left.from[i] == left.from[i+1] || at == other.p {
+			return
+		}
+		sum := dense(left.from[i+1]-left.from[i], right.from[k]-at)
+		weighted := dense(min(outcomeRows, left.x.Rows), sum.Cols)
+		for from := 0; from < left.x.Rows; from += outcomeRows {
+			rows := min(outcomeRows, left.x.Rows-from)
+			for r := range rows {
+				x, to := right.row(from+r), weighted.Data[r*weighted.Stride:]
+				for j := first; j < k; j++ {
+					lo, hi := right.from[j], right.from[j+1]
+					floats.ScaleTo(to[lo-at:hi-at], h[((from+r)*k+i)*k+j], x[lo:hi])
+				}
 			}
-			for row := range w {
-				w[row] = h[(row*k+i)*k+j]
-			}
-			weighted, m, n := dev.Alloc(c.d/k, len(z.places)), len(x.places), len(z.places)
-			of := dev.Put(z.columns, c.d/k, n)
-			dev.LinEach(weighted, w, of, nil, array.Batch{})
-			square, own := dev.Alloc(m, n), dev.Put(x.columns, c.d/k, m)
-			products(square, own, weighted)
-			values := square.ToHost()
-			array.Free(weighted, of, square, own)
-			for s, to := range x.places {
-				for r, at := range z.places {
-					all[to*len(other.at)+at] = values[s*n+r]
-					if c == other {
-						all[at*len(other.at)+to] = values[s*n+r]
-					}
+			weighted.Rows = rows
+			blas64.Gemm(blas.Trans, blas.NoTrans, 1, left.part(from, rows, i, i+1), weighted, 1, sum)
+		}
+		for s, to := range left.places[left.from[i]:left.from[i+1]] {
+			for r, v := range sum.Data[s*sum.Stride:][:sum.Cols] {
+				all.Set(to, right.places[at+r], v)
+				if c == other {
+					all.Set(right.places[at+r], to, v)
 				}
 			}
 		}
-	}
-	dev.Upload(dst, all)
+	})
+	dst.Device().Upload(dst, all.RawMatrix().Data)
 	return true
 }
 
-// outcome has the columns of A that belong to one, d x n, and their places.
-type outcome struct {
-	places  []int
-	columns []float64
-}
-
-func (c *kronecker) byOutcome() []outcome {
-	x, each := c.entries(), make([]outcome, c.k)
-	for s, j := range c.at {
-		each[j%c.k].places = append(each[j%c.k].places, s)
+// blocks are the diagonal blocks of order k of A P A*, row-major, for a symmetric P; nil for another order.
+func (c *kronecker) blocks(p []float64, order int) []float64 {
+	x, k := c.byOutcome(), c.k
+	if order != k {
+		return nil
 	}
-	for o, e := range each {
-		n := len(e.places)
-		each[o].columns = make([]float64, c.d/c.k*n)
-		for i := range c.d / c.k {
-			row, to := x.RawRowView(i), each[o].columns[i*n:(i+1)*n]
-			for k, s := range e.places {
-				to[k] = row[c.at[s]/c.k] * c.unit(s)
-			}
+	sorted, out := dense(c.p, c.p), make([]float64, c.d*k)
+	for s, a := range x.places {
+		for r, b := range x.places {
+			sorted.Data[s*sorted.Stride+r] = p[a*c.p+b]
 		}
 	}
-	return each
+	fresh := func() blas64.General { return dense(outcomeRows, c.p) }
+	_ = parallel.Each(parallel.Parts(x.x.Rows, outcomeRows), fresh, func(part int, images blas64.General) error {
+		from := part * outcomeRows
+		rows := min(outcomeRows, x.x.Rows-from)
+		for i := range k {
+			lo, hi := x.from[i], x.from[i+1]
+			if lo == hi {
+				continue
+			}
+			of, to := sorted, images
+			of.Rows, of.Cols, of.Data = hi-lo, c.p-lo, sorted.Data[lo*sorted.Stride+lo:]
+			to.Rows, to.Cols = rows, of.Cols
+			blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, x.part(from, rows, i, i+1), of, 0, to)
+			for r := range rows {
+				row, image, block := x.row(from+r), to.Data[r*to.Stride:], out[(from+r)*k*k:][:k*k]
+				for j := i; j < k; j++ {
+					v := floats.Dot(row[x.from[j]:x.from[j+1]], image[x.from[j]-lo:x.from[j+1]-lo])
+					block[i*k+j], block[j*k+i] = v, v
+				}
+			}
+		}
+		return nil
+	})
+	return out
+}
+
+// outcomeRows is the number of rows of columns by outcome that are multiplied at once.
+const outcomeRows = 512
+
+// outcomes are A's columns, those of outcome i from from[i] to from[i+1], and their places.
+type outcomes struct {
+	places, from []int
+	x            blas64.General
+}
+
+func dense(rows, cols int) blas64.General {
+	return blas64.General{Rows: rows, Cols: cols, Stride: max(cols, 1), Data: make([]float64, rows*cols)}
+}
+
+func (o *outcomes) row(i int) []float64 { return o.x.Data[i*o.x.Stride:][:o.x.Cols] }
+
+// part has some rows of the columns of the outcomes from i to below j.
+func (o *outcomes) part(from, rows, i, j int) blas64.General {
+	part := o.x
+	part.Rows, part.Cols = rows, o.from[j]-o.from[i]
+	part.Data = part.Data[from*part.Stride+o.from[i]:]
+	return part
+}
+
+func (c *kronecker) byOutcome() *outcomes {
+	x, o := c.entries(), &outcomes{from: make([]int, c.k+1), x: dense(c.d/c.k, c.p)}
+	for i := range c.k {
+		for s, j := range c.at {
+			if j%c.k == i {
+				o.places = append(o.places, s)
+			}
+		}
+		o.from[i+1] = len(o.places)
+	}
+	columns := lists.Map(o.places, func(s int) int { return c.at[s] / c.k })
+	units := lists.Map(o.places, c.unit)
+	parallel.Ranges(o.x.Rows, outcomeRows, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			row, to := x.RawRowView(i), o.row(i)
+			for s, j := range columns {
+				to[s] = row[j] * units[s]
+			}
+		}
+	})
+	return o
 }
 
 func (c *kronecker) dense(a *mat.Dense) *mat.Dense {

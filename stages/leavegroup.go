@@ -46,9 +46,20 @@ const mostImaged = 1 << 12
 // blocks makes the factored block of the observations at the given places.
 type blocks func(places []int) (*risk.Block, error)
 
-// blocks are those of the derivative of the problem that was asked for.
-func (j *Job) blocks(ctx context.Context) (blocks, error) {
+// blocks are those of the derivative of the problem that was asked for, for units of observations.
+func (j *Job) blocks(ctx context.Context, t Together) (blocks, error) {
 	d, known := len(j.Y), j.solution.Linearization.Closed()
+	if each := loss.StructureOf(j.problem.Loss).Each; t.Units*each == d && known.Blocks != nil && !j.rewritten() {
+		all, err := known.Blocks(each)
+		if err != nil {
+			return nil, err
+		}
+		if all != nil {
+			return func(places []int) (*risk.Block, error) {
+				return risk.BlockFrom(mat.NewDense(each, each, all[places[0]*each:][:each*each]))
+			}, nil
+		}
+	}
 	if known.Root != nil {
 		inner, err := known.Root()
 		if err != nil {
@@ -203,7 +214,7 @@ const unitChunks, mostUnits = 32, 64
 
 // eachUnit calls f for every unit with its observations, several at a time, until one fails.
 func (j *Job) eachUnit(ctx context.Context, t Together, f func(places []int, of blocks) error) error {
-	of, err := j.blocks(ctx)
+	of, err := j.blocks(ctx, t)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 
 	"gonum.org/v1/gonum/mat"
@@ -49,6 +50,9 @@ func newRooted(a linops.Operator, root loss.Root, own linops.Restricted, square 
 	known := o.know(o.dense)
 	if square != nil {
 		o.structure.Products = o.products
+		if known.Blocks != nil {
+			o.structure.Blocks = func(p []float64, order int) []float64 { return o.blocks(known.Blocks(p, order), order) }
+		}
 		o.structure.Gram = func(dst array.Batch) {
 			if !o.products(dst, o) {
 				images := linops.Images(dst.Device(), o)
@@ -87,6 +91,23 @@ func newRooted(a linops.Operator, root loss.Root, own linops.Restricted, square 
 func (o *rooted) products(dst array.Batch, b linops.Operator) bool {
 	other, ok := b.(*rooted)
 	return ok && other.root == o.root && linops.BlockProducts(dst, o.a, other.a, o.square())
+}
+
+// blocks are R_i V_i R_i* for symmetric blocks V_i, which they replace.
+func (o *rooted) blocks(v []float64, order int) []float64 {
+	if v == nil {
+		return nil
+	}
+	o.root.Columns(v, order)
+	for block := range slices.Chunk(v, order*order) {
+		for i := range order {
+			for j := range i {
+				block[i*order+j], block[j*order+i] = block[j*order+i], block[i*order+j]
+			}
+		}
+	}
+	o.root.Columns(v, order)
+	return v
 }
 
 func (o *rooted) Forward(dst, b array.Batch) {

@@ -216,6 +216,13 @@ func (s *inverted) know(dev array.Device, closed Closed) {
 	s.closed.Diagonal = func() ([]float64, error) { return s.diagonal(dev) }
 	s.closed.DiagonalFlops = 2 * float64(s.n) * float64(s.n) * float64(s.d)
 	s.closed.Root = func() ([]float64, error) { return s.root(dev) }
+	if blocks := linops.StructureOf(s.m).Blocks; blocks != nil {
+		s.closed.Blocks = func(order int) ([]float64, error) {
+			inverse, free := s.matrix(dev)
+			defer free()
+			return blocks(inverse.ToHost(), order), dev.Err()
+		}
+	}
 }
 
 func (s *inverted) Apply(_ context.Context, dst, w array.Batch, _ Goal, left []float64) error {

@@ -77,6 +77,9 @@ type Closed struct {
 	Control func(signs, samples []float64)
 	// Root computes R, k x d and row-major, with D mu_hat = R* R; nil where D is known by its images alone.
 	Root func() ([]float64, error)
+	// Blocks computes the diagonal blocks of D mu_hat of the given order, row-major. It is nil, and returns nil, where
+	// Root is to be asked.
+	Blocks func(order int) ([]float64, error)
 	// Images sets dst_i = D mu_hat v_i by the factors that the solver made on its way, which saves
 	// making them anew. It serves until the solver goes on along its path, and must not be called
 	// at the same time; it reports false, and does nothing, where the factors have gone. It is nil
