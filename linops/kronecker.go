@@ -353,6 +353,20 @@ func (c *kronecker) on(dev array.Device, t space.Space) Restricted {
 	return r
 }
 
+// innerRows are the rows of A for rows that are those of all outcomes of some observations; nil for others.
+func (c *kronecker) innerRows(rows []int) []int {
+	inner := make([]int, 0, len(rows)/c.k)
+	for at, i := range rows {
+		if i%c.k != at%c.k || i/c.k != rows[at-at%c.k]/c.k || len(rows)%c.k != 0 {
+			return nil
+		}
+		if i%c.k == 0 {
+			inner = append(inner, i/c.k)
+		}
+	}
+	return inner
+}
+
 // KroneckerOf returns A and k of an operator A (x) I; nil for others.
 func KroneckerOf(a Operator) (inner Operator, k int) {
 	if c, ok := a.(*kronecker); ok && c.s == nil {

@@ -1,6 +1,7 @@
 package linops_test
 
 import (
+	"math"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -44,6 +45,19 @@ func TestBlockProducts(t *testing.T) {
 				}
 				dst.Free()
 			}
+			checkBlocks(t, dev, whole, k)
+			checkBlocks(t, dev, some, k)
+			picked, free, err := Pick(dev, scaled, []int{3, 4, 5, 12, 13, 14})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := mat.NewDense(2*k, p*k-1, nil)
+			want.Stack(ToDense(dev, scaled).Slice(k, 2*k, 0, p*k-1), ToDense(dev, scaled).Slice(4*k, 5*k, 0, p*k-1))
+			if !mat.Equal(ToDense(dev, picked), want) || StructureOf(picked).Blocks == nil {
+				t.Errorf("rows of two observations of %T differ", x)
+			}
+			checkBlocks(t, dev, picked, k)
+			free()
 			if BlockProducts(dev.Alloc(p, p), x, x, h) {
 				t.Error("a matrix has products with blocks")
 			}
@@ -55,4 +69,24 @@ func TestBlockProducts(t *testing.T) {
 			whole.Release()
 		}
 	})
+}
+
+// checkBlocks compares the blocks of A P A* with those of the matrix.
+func checkBlocks(t *testing.T, dev array.Device, op Operator, k int) {
+	t.Helper()
+	d, p := op.Dims()
+	a, form, h := ToDense(dev, op), mat.NewDense(p, p, gaussian(p*p, 4)), mat.NewDense(d, d, nil)
+	form.Add(mat.DenseCopyOf(form), mat.DenseCopyOf(form.T()))
+	h.Product(a, form, a.T())
+	got := StructureOf(op).Blocks(form.RawMatrix().Data, k)
+	for i := range d {
+		for j := range k {
+			if want := h.At(i, i-i%k+j); math.Abs(got[i*k+j]-want) > 1e-10 {
+				t.Fatalf("entry %d, %d of a block is %v, want %v", i, j, got[i*k+j], want)
+			}
+		}
+	}
+	if StructureOf(op).Blocks(form.RawMatrix().Data, k+1) != nil {
+		t.Error("blocks of another order")
+	}
 }

@@ -12,6 +12,16 @@ import (
 func Pick(dev array.Device, a Operator, rows []int) (Operator, func(), error) {
 	d, p := a.Dims()
 	known := StructureOf(a)
+	if c, ok := a.(*kronecker); ok {
+		if inner := c.innerRows(rows); inner != nil {
+			some, free, err := Pick(dev, c.a.Operator, inner)
+			if err != nil {
+				return nil, nil, err
+			}
+			picked := newKronecker(dev, some, c.k, c.at, c.s)
+			return picked, func() { picked.Release(); free() }, nil
+		}
+	}
 	switch s, selection := a.(*Selection); {
 	case known.Beside != nil:
 		return pickBeside(dev, known.Beside, rows)
