@@ -59,8 +59,8 @@ type Structure struct {
 	// Products sets dst to A*B at a lower cost than products with B; it returns false and does nothing where it
 	// has nothing better for this B. Call [linops.Products] for an answer on every B.
 	Products func(dst array.Batch, b Operator) bool
-	// Blocks returns the diagonal blocks of A P A* of the given order, row-major, for a symmetric P, p x p and row-major;
-	// nil where it has nothing better than products for this order.
+	// Blocks returns the diagonal blocks of A P A* of the given order, row-major, for a symmetric p x p matrix P,
+	// row-major; nil where it has nothing better than products for this order.
 	Blocks func(p []float64, order int) []float64
 	// AddForward sets dst += alpha A x and AddAdjoint sets dst += alpha A* x without memory for the
 	// product itself. dst must not overlap x.

@@ -51,7 +51,9 @@ func newRooted(a linops.Operator, root loss.Root, own linops.Restricted, square 
 	if square != nil {
 		o.structure.Products = o.products
 		if known.Blocks != nil {
-			o.structure.Blocks = func(p []float64, order int) []float64 { return o.blocks(known.Blocks(p, order), order) }
+			o.structure.Blocks = func(p []float64, order int) []float64 {
+				return o.blocks(known.Blocks(p, order), order)
+			}
 		}
 		o.structure.Gram = func(dst array.Batch) {
 			if !o.products(dst, o) {
