@@ -1,6 +1,7 @@
 package prox
 
 import (
+	"math"
 	"slices"
 
 	"surepipe/array"
@@ -31,25 +32,24 @@ func (c *coefficients) at(j int) float64 {
 	return c.list[j]
 }
 
-func (c *coefficients) zero() bool {
-	if c.list == nil {
-		return c.one == 0
-	}
-	return !slices.ContainsFunc(c.list, func(x float64) bool { return x != 0 })
-}
+// none reports one number that is 0.
+func (c *coefficients) none() bool { return c.list == nil && c.one == 0 }
+
+// infinite reports one number that is infinite.
+func (c *coefficients) infinite() bool { return c.list == nil && math.IsInf(c.one, 0) }
 
 // over lists the numbers of n coordinates; nil for one number that is 0. The caller must not modify
 // the list.
 func (c *coefficients) over(n int) []float64 {
-	if c.list != nil || c.one == 0 {
+	if c.list != nil || c.none() {
 		return c.list
 	}
 	return slices.Repeat([]float64{c.one}, n)
 }
 
-// times puts f(c_j, s_j) on dev; one number that is 0 remains one.
+// times puts f(c_j, s_j) on dev; one number that is 0 or infinite remains one.
 func (c *coefficients) times(dev array.Device, s []float64, f func(c, s float64) float64) coefficients {
-	if c.list == nil && c.one == 0 {
+	if c.none() || c.infinite() {
 		return *c
 	}
 	out := make([]float64, len(s))

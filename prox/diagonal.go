@@ -187,12 +187,3 @@ func softKink(v, c float64) float64 {
 	}
 	return math.Abs(math.Abs(v) - c)
 }
-
-// clampKink is the distance of v to the points where clamping to [lo, hi] starts or ends; there is
-// none where lo = hi.
-func clampKink(v, lo, hi float64) float64 {
-	if lo == hi {
-		return math.Inf(1)
-	}
-	return min(math.Abs(v-lo), math.Abs(v-hi))
-}
