@@ -76,11 +76,14 @@ func (e *estimation) open(line *bar.Line) (*surepipe.Estimator, error) {
 }
 
 func (e *estimation) say(format string, args ...any) {
-	if e.told == nil {
-		fmt.Fprintf(e.cmd.ErrOrStderr(), "surepipe: "+format+"\n", args...)
-		return
+	to, who := e.told, ""
+	if to == nil {
+		to = e.cmd.ErrOrStderr()
 	}
-	fmt.Fprintf(e.told, "surepipe: response %q: %s\n", e.response, fmt.Sprintf(format, args...))
+	if e.response != "" {
+		who = fmt.Sprintf("response %q: ", e.response)
+	}
+	fmt.Fprintf(to, "surepipe: %s%s\n", who, fmt.Sprintf(format, args...))
 }
 
 func (e *estimation) tell() {

@@ -2,6 +2,9 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -92,10 +95,7 @@ func (f *runCommand) run() error {
 		return err
 	}
 	defer e.Close()
-	if len(e.Responses()) > 1 {
-		return f.runMany(e)
-	}
-	if err := f.checkProblem(&f.outputFlags, e); err != nil {
+	if err := f.checkResponses(&f.outputFlags, e); err != nil {
 		return err
 	}
 	if job, _ := e.Below(); f.imageRisk {
@@ -104,43 +104,59 @@ func (f *runCommand) run() error {
 		}
 	}
 	f.tell()
-	fit, err := e.Fit(f.cmd.Context())
+	fits := make([]*surepipe.Fit, len(e.Responses()))
+	err = e.Each(f.cmd.Context(), func(ctx context.Context, k int, of *surepipe.Estimator) (err error) {
+		if fits[k], err = of.Fit(ctx); err == nil && f.imageRisk {
+			err = fits[k].Project(ctx)
+		}
+		if err == nil && f.audit {
+			_, err = fits[k].Audit(ctx)
+		}
+		return inResponse(of, err)
+	})
 	f.line.Close()
 	if err != nil {
 		return err
 	}
-	return f.report(fit)
+	return f.report(e, fits)
 }
 
-// report writes the files that were asked for, prints the result, and says what is to be known of it.
-func (f *runCommand) report(fit *surepipe.Fit) error {
-	// The result is printed even if a file cannot be written.
-	c, unwritten, err := f.write(&f.outputFlags, fit)
-	if err == nil && f.imageRisk {
-		err = fit.Project(f.cmd.Context())
+// report writes the files that were asked for, prints the results, and says what is to be known of them.
+func (f *runCommand) report(e *surepipe.Estimator, fits []*surepipe.Fit) error {
+	parts, results, out := make([]runCommand, len(fits)), make([]study.Result, len(fits)), f.cmd.OutOrStdout()
+	var unwritten error // the results are printed even if a file cannot be written
+	for k, fit := range fits {
+		part := *f
+		part.estimation = f.of(e, k, f.cmd.ErrOrStderr())
+		if part.page.report = forResponse(f.page.report, part.response); part.response != "" {
+			part.out = ""
+		}
+		c, failed, err := part.write(&part.outputFlags, fit)
+		if err != nil {
+			return err
+		}
+		results[k] = fit.Result
+		if part.coefficients.print {
+			results[k].CoefficientsResult = c
+		}
+		unwritten = cmp.Or(unwritten, failed, part.writePage(fit, results[k]))
+		parts[k] = part
 	}
-	if err == nil && f.audit {
-		_, err = fit.Audit(f.cmd.Context())
-	}
-	if err != nil {
+	if err := f.show(out, results); err != nil {
 		return err
 	}
-	result := fit.Result
-	if f.coefficients.print {
-		result.CoefficientsResult = c
-	}
-	unwritten = cmp.Or(unwritten, f.writePage(fit, result))
-	if err := f.show(result); err != nil {
-		return err
-	}
-	if unwritten != nil {
+	if unwritten = cmp.Or(unwritten, writeJoined(f.out, e, fits)); unwritten != nil {
 		return unwritten
 	}
-	risk := fit.Risk()
-	if risk.Floored {
-		f.say("%s", study.ZeroBarText(f.Estimate != nil))
+	var doubted error
+	for k, fit := range fits {
+		risk := fit.Risk()
+		if risk.Floored {
+			parts[k].say("%s", study.ZeroBarText(parts[k].Estimate != nil))
+		}
+		doubted = cmp.Or(parts[k].converged(risk), doubted)
 	}
-	return f.converged(risk)
+	return doubted
 }
 
 func (f *runCommand) writePage(fit *surepipe.Fit, result study.Result) error {
@@ -150,21 +166,31 @@ func (f *runCommand) writePage(fit *surepipe.Fit, result study.Result) error {
 	})
 }
 
-func (f *runCommand) show(r study.Result) error {
-	out := f.cmd.OutOrStdout()
-	if f.asJSON {
-		return study.WriteLine(out, r)
+// show prints the results: that of one response alone, of several all with their names.
+func (f *runCommand) show(out io.Writer, results []study.Result) error {
+	switch {
+	case f.asJSON && len(results) == 1:
+		return study.WriteLine(out, results[0])
+	case f.asJSON:
+		return study.WriteLine(out, results)
 	}
-	if err := report.Result(&r, out); err != nil {
-		return err
-	}
-	if r.Coefficients != nil {
-		if err := report.Coefficients(&r.CoefficientsResult, out); err != nil {
+	for _, r := range results {
+		if len(results) > 1 {
+			fmt.Fprintf(out, "response %s\n", r.Response)
+		}
+		if err := report.Result(&r, out); err != nil {
 			return err
 		}
-	}
-	if f.explain {
-		return report.Choices(&r, out)
+		if r.Coefficients != nil {
+			if err := report.Coefficients(&r.CoefficientsResult, out); err != nil {
+				return err
+			}
+		}
+		if f.explain {
+			if err := report.Choices(&r, out); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

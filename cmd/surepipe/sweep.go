@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -249,31 +251,34 @@ func (f *sweepCommand) open() error {
 		f.line.Close()
 		return err
 	}
-	if f.estimator = e; len(e.Responses()) > 1 {
-		return nil
-	}
-	of, err := f.parseShard(f.shard)
-	if err == nil {
-		f.sweep, err = e.SweepBelow(f.grids, of)
+	f.estimator = e
+	if err = f.checkResponses(&f.outputFlags, e); err == nil && len(e.Responses()) == 1 {
+		var of surepipe.Shard
+		if of, err = f.parseShard(f.shard); err == nil {
+			err = f.prepare(of)
+		}
 	}
 	if err != nil {
 		f.close()
+	}
+	return err
+}
+
+// prepare makes the sweep of the estimator.
+func (f *sweepCommand) prepare(of surepipe.Shard) (err error) {
+	if f.sweep, err = f.estimator.SweepBelow(f.grids, of); err != nil {
 		return err
 	}
-	j := f.sweep.Estimator
-	// A signal is drawn with the curve, and in the picture.
 	if f.path != "" {
 		if err := f.sweep.KeepPath(); err != nil {
-			f.close()
 			return err
 		}
 	}
-	f.sweep.Options.KeepB = f.sweep.Options.KeepB || (f.plot != "" || f.picture.Wanted()) && j.Problem.Signal != nil
+	// A signal is drawn with the curve, and in the picture.
+	o := &f.sweep.Options
+	o.KeepB = o.KeepB || (f.plot != "" || f.picture.Wanted()) && f.sweep.Estimator.Problem.Signal != nil
 	f.page.look(f.sweep)
-	if err = f.checkProblem(&f.outputFlags, e); err != nil {
-		f.close()
-	}
-	return err
+	return nil
 }
 
 // checkPath rejects a file of coefficients that cannot be written, or that points of another run would lack.
@@ -297,7 +302,8 @@ func (f *sweepCommand) close() {
 	f.estimator.Close()
 }
 
-func (f *sweepCommand) prepare(out io.Writer) {
+// tabulate prints the points to out.
+func (f *sweepCommand) tabulate(out io.Writer) {
 	s := f.sweep
 	show := report.Sweep{Sweep: s, Out: out}
 	done := 0
@@ -330,24 +336,74 @@ func (f *sweepCommand) run() error {
 		return err
 	}
 	defer f.close()
-	if len(f.estimator.Responses()) > 1 {
-		return f.runMany(f.estimator)
-	}
 	if f.shard != "" {
 		return f.computeShard()
 	}
-	f.sweep.File.Path, f.sweep.File.Resume = f.jsonl, f.resume
-	return f.follow(f.cmd.OutOrStdout(), func(r *study.Swept) error {
-		if f.asJSON {
-			return study.WriteLine(f.cmd.OutOrStdout(), r.Summary)
+	m, out := f.estimator, f.cmd.OutOrStdout()
+	n := len(m.Responses())
+	if n > 1 {
+		f.tell()
+	}
+	parts, said, printed := make([]*sweepCommand, n), make([]bytes.Buffer, n), make([]bytes.Buffer, n)
+	for k, e := range m.Responses() {
+		part, err := f.part(k, &said[k])
+		if err != nil {
+			return inResponse(e, err)
 		}
-		return report.Swept(f.cmd.OutOrStdout(), r)
+		part.sweep.File.Path, part.sweep.File.Resume = part.jsonl, part.resume
+		parts[k] = part
+	}
+	doubts := make([]error, n)
+	err := m.Each(f.cmd.Context(), func(_ context.Context, k int, e *surepipe.Estimator) error {
+		to := io.Writer(&printed[k])
+		if n == 1 {
+			to = out
+		}
+		err := parts[k].follow(to, func(r *study.Swept) error {
+			if f.asJSON {
+				return study.WriteLine(to, r.Summary)
+			}
+			return report.Swept(to, r)
+		})
+		if errors.Is(err, errNotConverged) {
+			doubts[k], err = err, nil
+		}
+		return inResponse(e, err)
 	})
+	f.line.Close()
+	fits := make([]*surepipe.Fit, n)
+	for k, part := range parts {
+		if n > 1 && !f.asJSON {
+			fmt.Fprintf(out, "response %s\n", part.response)
+		}
+		out.Write(printed[k].Bytes())
+		f.cmd.ErrOrStderr().Write(said[k].Bytes())
+		fits[k] = part.chosen
+	}
+	if err == nil {
+		err = writeJoined(f.out, m, fits)
+	}
+	return cmp.Or(err, cmp.Or(doubts...))
+}
+
+// part is the command's part for response k: itself where there is one. The points and the summary of several are
+// printed one response after the other.
+func (f *sweepCommand) part(k int, said io.Writer) (*sweepCommand, error) {
+	if len(f.estimator.Responses()) == 1 {
+		return f, nil
+	}
+	part := *f
+	part.estimation = f.of(f.estimator, k, said)
+	part.out, part.estimator, part.line = "", f.estimator.Responses()[k], &bar.Line{}
+	for _, path := range []*string{&part.csv, &part.jsonl, &part.plot, &part.path, &part.page.report} {
+		*path = forResponse(*path, part.response)
+	}
+	return &part, part.prepare(surepipe.Shard{})
 }
 
 // follow computes the points, prints them to out, and at last shows the summary.
 func (f *sweepCommand) follow(out io.Writer, show func(*study.Swept) error) error {
-	f.prepare(out)
+	f.tabulate(out)
 	r, err := f.sweep.Run(f.cmd.Context())
 	f.line.Close()
 	switch {
