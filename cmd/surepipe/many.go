@@ -28,7 +28,7 @@ func forResponse(path, response string) string {
 	return strings.TrimSuffix(path, ext) + "-" + clean + ext
 }
 
-// of is the command's part for response k, which says what it has to say to told: all of it where there is one response.
+// of is the command's part for response k, which says what it has to say to told: all of it where there is one.
 func (e *estimation) of(m *surepipe.Estimator, k int, told io.Writer) estimation {
 	mine, of := *e, m.Responses()[k]
 	if of == m {
