@@ -316,7 +316,6 @@ func TestReleaseGivesTheDataBack(t *testing.T) {
 			"WeightedL1": must(prox.NewWeightedL1(dev, 1, one)),
 			"Box":        must(prox.NewBox(dev, one, one)),
 			"GroupL2":    must(prox.NewGroupL2(dev, 2, 1, [][]int{{0, 1}}, nil)),
-			"GroupLinf":  must(prox.NewGroupLinf(dev, 2, 1, [][]int{{0, 1}}, nil)),
 		} {
 			before := dev.Stats().Live
 			prox.Release(p)

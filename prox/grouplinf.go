@@ -13,8 +13,7 @@ import (
 // groupLinf is r(b) = sum_g w_g ||b_g||_inf.
 type groupLinf struct {
 	*groups
-	entries [][]int
-	work    sync.Pool // of *groupLinfWork
+	work sync.Pool // of *groupLinfWork
 }
 
 type groupLinfWork struct {
@@ -45,18 +44,15 @@ type groupLinfWork struct {
 // over the groups that are not 0. |v_j| = theta counts as outside A, ||v_g||_1 = tau as inactive.
 //
 // A group of weight 0 is not penalized, for any lambda; one of weight +Inf is held at 0, unless
-// lambda = 0. The groups are copied to dev, where they stay until [Release]. An empty group, an
-// entry out of range or in two groups, and a negative or NaN weight are errors, and so is an
-// argument with a NaN or an entry beyond 1e290 in size. It panics if lambda is negative or NaN.
-func NewGroupLinf(dev array.Device, p int, lambda float64, groups [][]int, w []float64) (Prox, error) {
-	all, err := newGroups("group linf", dev, p, lambda, groups, w)
+// lambda = 0. The groups are copied; nothing stays on the device. An empty group, an entry out of range or
+// in two groups, and a negative or NaN weight are errors, and so is an argument with a NaN or an entry
+// beyond 1e290 in size. It panics if lambda is negative or NaN.
+func NewGroupLinf(_ array.Device, p int, lambda float64, groups [][]int, w []float64) (Prox, error) {
+	all, err := newGroups("group linf", p, lambda, groups, w)
 	if err != nil {
 		return nil, err
 	}
-	q := &groupLinf{groups: all, entries: make([][]int, len(groups))}
-	for g, group := range groups {
-		q.entries[g] = append([]int(nil), group...)
-	}
+	q := &groupLinf{groups: all}
 	all.norm, all.dual, all.make = vector.Largest, vector.Total, NewGroupLinf
 	q.Is.Value = q.value
 	return q, nil
@@ -75,7 +71,7 @@ func (p *groupLinf) getWork() *groupLinfWork {
 // entries that were clipped, or ok = false for a group that is 0.
 func (p *groupLinf) clip(w *groupLinfWork, t float64, keep func(g int, clipped []int, ok bool)) {
 	for g, entries := range p.entries {
-		tau := t * p.wHost[g]
+		tau := t * p.w[g]
 		if tau == 0 {
 			continue
 		}
@@ -146,7 +142,10 @@ func (p *groupLinf) Linearize(dst, v array.Batch, t float64) (Derivative, error)
 func (p *groupLinf) value(b array.Batch) float64 {
 	vector.CheckValue("group linf", p.p, b)
 	sum := 0.0
-	p.byGroup(b, b, func(w float64, b, _ []float64) { sum += vector.Times(w, p.norm(b)) })
+	x := vector.OnHost(b)
+	for g, entries := range p.entries {
+		sum += vector.Times(p.w[g], p.norm(lists.Pick(x, entries)))
+	}
 	return sum
 }
 
@@ -154,7 +153,7 @@ func (p *groupLinf) value(b array.Batch) float64 {
 func (p *groupLinf) margin(v array.Batch, t float64) float64 {
 	x, least, w := vector.OnHost(v), math.Inf(1), new(vector.BallWork)
 	for g, entries := range p.entries {
-		if tau := t * p.wHost[g]; tau > 0 {
+		if tau := t * p.w[g]; tau > 0 {
 			least = min(least, vector.BallMargin(w, lists.Pick(x, entries), tau))
 		}
 	}

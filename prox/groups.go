@@ -6,29 +6,25 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox/internal/vector"
 	"surepipe/space"
 )
 
-// groups are r(b) = sum_g w_g norm(b_g) for disjoint groups of entries, with a norm and its dual. The
-// weights, on the device and on the host, include lambda. Entries that are in no group form one more
-// group, of weight 0.
+// groups are r(b) = sum_g w_g norm(b_g) for disjoint groups of entries, with a norm and its dual. The weights include
+// lambda. Entries that are in no group form one more group, of weight 0.
 type groups struct {
 	p          int
-	n          int       // how many there are
-	member     array.CSR // n x p, 1 where the entry is in the group
-	spread     array.CSR // its transpose
-	w          array.Batch
-	wHost      []float64
+	entries    [][]int
+	w          []float64
 	owner      []int // each entry's group
 	norm, dual func([]float64) float64
 	make       func(dev array.Device, p int, lambda float64, groups [][]int, w []float64) (Prox, error)
 	Known
 }
 
-// newGroups checks groups and their weights, as [NewGroupL2] takes them, and copies them to the
-// device. name is that of the penalty.
-func newGroups(name string, dev array.Device, p int, lambda float64, members [][]int, w []float64) (*groups, error) {
+// newGroups checks groups and their weights, as [NewGroupL2] takes them. name is that of the penalty.
+func newGroups(name string, p int, lambda float64, members [][]int, w []float64) (*groups, error) {
 	vector.CheckLambda("the "+name+" penalty's lambda", lambda)
 	if p <= 0 {
 		return nil, fmt.Errorf("prox: %s: dimension %d, want > 0", name, p)
@@ -36,10 +32,9 @@ func newGroups(name string, dev array.Device, p int, lambda float64, members [][
 	if w != nil && len(w) != len(members) {
 		return nil, fmt.Errorf("prox: %s: %d weights for %d groups", name, len(w), len(members))
 	}
-	owner := slices.Repeat([]int{-1}, p)
-	indptr := make([]int, 1, len(members)+2)
-	indices := make([]int, 0, p)
-	weights := make([]float64, 0, len(members)+1)
+	q := &groups{p: p, owner: slices.Repeat([]int{-1}, p)}
+	q.Is = Structure{Free: q.free, Closure: q.closure, On: q.on, Units: q.units, Rescale: q.rescale,
+		DualScale: q.dualScale, FenchelGap: q.fenchelGap}
 	for g, group := range members {
 		if len(group) == 0 {
 			return nil, fmt.Errorf("prox: %s: group %d is empty", name, g)
@@ -48,14 +43,12 @@ func newGroups(name string, dev array.Device, p int, lambda float64, members [][
 			if j < 0 || j >= p {
 				return nil, fmt.Errorf("prox: %s: group %d has entry %d, want 0 to %d", name, g, j, p-1)
 			}
-			if owner[j] >= 0 {
+			if q.owner[j] >= 0 {
 				return nil, fmt.Errorf("prox: %s: entry %d is in group %d and in group %d, want disjoint groups",
-					name, j, owner[j], g)
+					name, j, q.owner[j], g)
 			}
-			owner[j] = g
-			indices = append(indices, j)
+			q.owner[j] = g
 		}
-		indptr = append(indptr, len(indices))
 		wg := 1.0
 		if w != nil {
 			wg = w[g]
@@ -63,54 +56,26 @@ func newGroups(name string, dev array.Device, p int, lambda float64, members [][
 		if !(wg >= 0) {
 			return nil, fmt.Errorf("prox: %s: weight %d is %v, want >= 0", name, g, wg)
 		}
-		weights = append(weights, vector.Times(lambda, wg))
+		q.entries, q.w = append(q.entries, slices.Clone(group)), append(q.w, vector.Times(lambda, wg))
 	}
-	if len(indices) < p {
-		for j, g := range owner {
-			if g < 0 {
-				owner[j] = len(members)
-				indices = append(indices, j)
-			}
+	if rest := where(p, func(j int) bool { return q.owner[j] < 0 }); len(rest) > 0 {
+		for _, j := range rest {
+			q.owner[j] = len(members)
 		}
-		indptr = append(indptr, len(indices))
-		weights = append(weights, 0)
-	}
-
-	ones := make([]float64, p)
-	rows := make([]int, p+1)
-	for j := range ones {
-		ones[j], rows[j+1] = 1, j+1
-	}
-	n := len(weights)
-	q := &groups{p: p, n: n, wHost: weights, owner: owner}
-	q.Is = Structure{Free: q.free, Closure: q.closure, On: q.on, Units: q.units, Rescale: q.rescale,
-		DualScale: q.dualScale, FenchelGap: q.fenchelGap, Release: q.Release}
-	q.member = dev.NewCSR(n, p, indptr, indices, ones)
-	q.spread = dev.NewCSR(p, n, rows, owner, ones)
-	q.w = dev.Alloc(1, n)
-	dev.Upload(q.w, weights)
-	if err := dev.Err(); err != nil {
-		q.Release()
-		return nil, fmt.Errorf("prox: %s: %w", name, err)
+		q.entries, q.w = append(q.entries, rest), append(q.w, 0)
 	}
 	return q, nil
 }
 
 func (p *groups) Dim() int { return p.p }
 
-func (p *groups) Release() {
-	p.member.Free()
-	p.spread.Free()
-	p.w.Free()
-}
-
 func (p *groups) free(n int) []int {
-	return where(n, func(j int) bool { return p.wHost[p.owner[j]] == 0 })
+	return where(n, func(j int) bool { return p.w[p.owner[j]] == 0 })
 }
 
 // closure adds to s all coordinates of the groups that it intersects.
 func (p *groups) closure(s []int) []int {
-	meets := make([]bool, p.n)
+	meets := make([]bool, len(p.w))
 	for _, j := range s {
 		meets[p.owner[j]] = true
 	}
@@ -130,7 +95,7 @@ func (p *groups) on(dev array.Device, t space.Space) (Prox, error) {
 		at, seen := number[g]
 		if !seen {
 			at = len(members)
-			number[g], members, w = at, append(members, nil), append(w, p.wHost[g])
+			number[g], members, w = at, append(members, nil), append(w, p.w[g])
 		}
 		members[at] = append(members[at], i)
 	}
@@ -139,55 +104,48 @@ func (p *groups) on(dev array.Device, t space.Space) (Prox, error) {
 
 // units replaces the units in a penalized group by their geometric mean, rounded to a power of two.
 func (p *groups) units(s []float64) {
-	sum, size := make([]float64, p.n), make([]float64, p.n)
-	for j, g := range p.owner {
-		sum[g] += math.Log2(s[j])
-		size[g]++
-	}
-	for j, g := range p.owner {
-		if p.wHost[g] > 0 {
-			s[j] = math.Exp2(math.Round(sum[g] / size[g]))
+	for g, group := range p.entries {
+		if p.w[g] == 0 {
+			continue
+		}
+		sum := 0.0
+		for _, j := range group {
+			sum += math.Log2(s[j])
+		}
+		for _, j := range group {
+			s[j] = math.Exp2(math.Round(sum / float64(len(group))))
 		}
 	}
 }
 
 // rescale multiplies the weights by the units of the groups.
 func (p *groups) rescale(dev array.Device, s []float64) (Prox, error) {
-	members := make([][]int, p.n)
-	w := make([]float64, p.n)
-	for j, g := range p.owner {
-		members[g] = append(members[g], j)
-		if first := members[g][0]; s[first] != s[j] && p.wHost[g] > 0 {
-			return nil, fmt.Errorf("prox: coordinates %d and %d of a group in units of %g and %g, want one "+
-				"unit a group", first, j, s[first], s[j])
+	w := make([]float64, len(p.w))
+	for g, group := range p.entries {
+		for _, j := range group {
+			if first := group[0]; s[first] != s[j] && p.w[g] > 0 {
+				return nil, fmt.Errorf("prox: coordinates %d and %d of a group in units of %g and %g, want one "+
+					"unit a group", first, j, s[first], s[j])
+			}
 		}
-		w[g] = vector.Times(p.wHost[g], s[j])
+		w[g] = vector.Times(p.w[g], s[group[0]])
 	}
-	return p.make(dev, p.p, 1, members, w)
+	return p.make(dev, p.p, 1, p.entries, w)
 }
 
-// byGroup calls f with b's and g's entries in every group.
-func (p *groups) byGroup(b, g array.Batch, f func(w float64, b, g []float64)) {
-	x, h := vector.OnHost(b), vector.OnHost(g)
-	bs, gs := make([][]float64, p.n), make([][]float64, p.n)
-	for j, o := range p.owner {
-		bs[o], gs[o] = append(bs[o], x[j]), append(gs[o], h[j])
+func (p *groups) dualScale(_, g array.Batch, _ float64) float64 {
+	t, h := 1.0, vector.OnHost(g)
+	for i, group := range p.entries {
+		t = min(t, vector.Ratio(p.w[i], p.dual(lists.Pick(h, group))))
 	}
-	for o, w := range p.wHost {
-		f(w, bs[o], gs[o])
-	}
-}
-
-func (p *groups) dualScale(b, g array.Batch, _ float64) float64 {
-	t := 1.0
-	p.byGroup(b, g, func(w float64, _, g []float64) { t = min(t, vector.Ratio(w, p.dual(g))) })
 	return t
 }
 
 func (p *groups) fenchelGap(b, g array.Batch, t, _ float64) float64 {
-	sum := 0.0
-	p.byGroup(b, g, func(w float64, b, g []float64) {
-		sum += vector.Surplus(vector.Times(w, p.norm(b)), t*vector.Inner(b, g))
-	})
+	sum, x, h := 0.0, vector.OnHost(b), vector.OnHost(g)
+	for i, group := range p.entries {
+		at := lists.Pick(x, group)
+		sum += vector.Surplus(vector.Times(p.w[i], p.norm(at)), t*vector.Inner(at, lists.Pick(h, group)))
+	}
 	return sum
 }

@@ -6,7 +6,6 @@ import (
 
 	"surepipe/array"
 	"surepipe/prox/internal/vector"
-	"surepipe/space"
 )
 
 // planeGroups divides vectors of count planes of n entries each into groups: group g are the entries
@@ -16,8 +15,28 @@ type planeGroups struct{ n, count, width int }
 
 func (p planeGroups) of(b array.Batch, k int) array.Batch { return b.Cols(k*p.n, (k+1)*p.n) }
 func (p planeGroups) groups() int                         { return p.n / p.width }
+func (p planeGroups) sums() int                           { return p.n }
+func (p planeGroups) at(g int) int                        { return g * p.width }
+func (p planeGroups) load(array.Device, *array.Held)      {}
 
-// members are the entries of group g, in place of what all holds.
+func (p planeGroups) spread(sums, numbers []float64) {
+	for i := range sums {
+		sums[i] = numbers[i/p.width]
+	}
+}
+
+func (p planeGroups) some(active []int) ([]int, partition) {
+	set := make([]int, 0, len(active)*p.count*p.width)
+	for k := range p.count {
+		for _, g := range active {
+			for c := range p.width {
+				set = append(set, k*p.n+g*p.width+c)
+			}
+		}
+	}
+	return set, planeGroups{len(active) * p.width, p.count, p.width}
+}
+
 func (p planeGroups) members(all []int, g int) []int {
 	all = all[:0]
 	for k := range p.count {
@@ -28,7 +47,6 @@ func (p planeGroups) members(all []int, g int) []int {
 	return all
 }
 
-// inner sets dst to <a_g, b_g> for every group.
 func (p planeGroups) inner(dst, a, b array.Batch) {
 	if dst.K() == 0 {
 		return
@@ -51,14 +69,12 @@ func (p planeGroups) inner(dst, a, b array.Batch) {
 	}
 }
 
-// scale sets dst_g = s_g v_g for every group. dst and v may be the same batch.
 func (p planeGroups) scale(dst, v, s array.Batch) {
 	for k := range p.count {
 		dst.Device().Mul(p.of(dst, k), p.of(v, k), s)
 	}
 }
 
-// scaleAlong sets dst_g = s_g z_g + c_g <u_g, z_g> u_g for every group. dst and z may be the same batch.
 func (p planeGroups) scaleAlong(dst, z, s, c, u array.Batch) {
 	dev := dst.Device()
 	along, t := dev.Alloc(z.K(), p.n), dev.Alloc(z.K(), p.n)
@@ -75,9 +91,9 @@ func (p planeGroups) scaleAlong(dst, z, s, c, u array.Batch) {
 
 // jointL2 is r(z) = lambda sum_g ||z_g||_2.
 type jointL2 struct {
+	euclidean
 	planeGroups
 	lambda float64
-	Known
 }
 
 // NewJointL2 returns the l2 norm across planes: for vectors of planes arrays of n numbers, one after
@@ -114,38 +130,11 @@ func NewVectorialL2(n, planes, channels int, lambda float64) Prox {
 			planes, n, channels))
 	}
 	vector.CheckLambda("the joint l2 penalty's lambda", lambda)
-	p := &jointL2{planeGroups: planeGroups{n * channels, planes, channels}, lambda: lambda}
+	by := planeGroups{n * channels, planes, channels}
+	p := &jointL2{euclidean{name: "joint l2", p: by.n * planes, by: by, w: uniform(lambda)}, by, lambda}
 	p.Is = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap,
 		Balls: balls(lambda, planes, channels)}
 	return p
-}
-
-func (p *jointL2) Dim() int { return p.n * p.count }
-
-func (p *jointL2) Eval(dst, v array.Batch, t float64) error {
-	vector.CheckEval("joint l2", p.Dim(), dst, v, t)
-	dev := v.Device()
-	s := dev.Alloc(v.K(), p.n)
-	defer s.Free()
-	p.inner(s, v, v)
-	dev.Shrink(s, s, array.Batch{}, vector.Times(t, p.lambda))
-	p.scale(dst, v, s)
-	return nil
-}
-
-func (p *jointL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
-	vector.CheckLinearize("joint l2", p.Dim(), dst, v, t)
-	dev := v.Device()
-	u, s, c := dev.Alloc(1, p.Dim()), dev.Alloc(1, p.n), dev.Alloc(1, p.n)
-	p.inner(c, v, v)
-	dev.Shrink(s, c, array.Batch{}, vector.Times(t, p.lambda))
-	dev.ShrinkSlope(c, c, array.Batch{}, vector.Times(t, p.lambda))
-	dev.Copy(u, v)
-	p.scale(dst, v, s)
-	// J z = s z + c u <u, z> for every i, with the shrinkage factors s, the argument u, and c = t lambda/||u||^3, 0
-	// where i is inactive.
-	return NewDerivative("joint l2", p.Dim(), func(dst, z array.Batch) { p.scaleAlong(dst, z, s, c, u) },
-		func() *Model { return p.model(s, u, t) }, u, s, c), nil
 }
 
 // blockOf is the number of groups that are taken at a time, in the cache of a processor.
@@ -171,25 +160,6 @@ func (p planeGroups) products(a, b []float64, do func(squares, along []float64))
 		}
 		do(squares, along)
 	}
-}
-
-func (p *jointL2) norms(b array.Batch) []float64 {
-	x, norms := vector.OnHost(b), make([]float64, 0, p.groups())
-	p.products(x, x, func(squares, _ []float64) {
-		for _, v := range squares {
-			norms = append(norms, math.Sqrt(v))
-		}
-	})
-	return norms
-}
-
-func (p *jointL2) value(b array.Batch) float64 {
-	vector.CheckValue("joint l2", p.Dim(), b)
-	sum := 0.0
-	for _, v := range p.norms(b) {
-		sum += v
-	}
-	return vector.Times(p.lambda, sum)
 }
 
 func (p *jointL2) dualScale(_, g array.Batch, _ float64) float64 {
@@ -226,64 +196,4 @@ func (p *jointL2) gapOnDevice(b, g array.Batch, t float64) float64 {
 	squareRoots(norms, along)
 	p.inner(along, b, g)
 	return sumOfSurplus(norms, along, p.lambda, t) / float64(p.width)
-}
-
-// model restricts J to the active groups i, where
-//
-//	Q_i = lambda/||b_i|| (I - v_i v_i*/||v_i||^2),   ||b_i|| = s_i ||v_i||.
-func (p *jointL2) model(shrinkage, argument array.Batch, t float64) *Model {
-	dev, s, v := argument.Device(), vector.OnHost(shrinkage), vector.OnHost(argument)
-	active := where(p.groups(), func(i int) bool { return s[i*p.width] > 0 })
-	set := make([]int, 0, len(active)*p.count*p.width)
-	for k := range p.count {
-		for _, i := range active {
-			for c := range p.width {
-				set = append(set, k*p.n+i*p.width+c)
-			}
-		}
-	}
-	m := &Model{Space: space.Coordinates(dev, p.Dim(), set),
-		Margin: func(v array.Batch) float64 { return p.margin(v, t) }}
-	if p.count*p.width < 2 || len(active) == 0 || p.lambda == 0 {
-		return m
-	}
-	on := planeGroups{len(active) * p.width, p.count, p.width}
-	q, factor, unit := make([]float64, len(active)), make([]float64, len(active)), make([]float64, len(set))
-	norms := p.norms(argument)
-	var group []int
-	for a, i := range active {
-		factor[a] = s[i*p.width]
-		q[a] = p.lambda / (factor[a] * norms[i])
-		group = on.members(group, a)
-		for _, k := range group {
-			unit[k] = v[set[k]] / norms[i]
-		}
-	}
-	c := newRadial(q, unit, on.members, func(int) int { return p.count * p.width }, factor)
-	c.put = func() func(dst, z array.Batch) {
-		both := make([]float64, 2*on.n) // s, and then 1 - s, of the entries of a plane
-		for i := range on.n {
-			s := factor[i/on.width]
-			both[i], both[on.n+i] = s, 1-s
-		}
-		factors, u := dev.Alloc(1, len(both)), dev.Alloc(1, len(unit))
-		dev.Upload(factors, both)
-		dev.Upload(u, unit)
-		c.Hold(factors, u)
-		return func(dst, z array.Batch) { on.scaleAlong(dst, z, on.of(factors, 0), on.of(factors, 1), u) }
-	}
-	m.Curvature, m.root = c, c.root
-	return m
-}
-
-// margin is the least | ||v_i|| - t lambda |.
-func (p *jointL2) margin(v array.Batch, t float64) float64 {
-	least := math.Inf(1)
-	if p.lambda == 0 {
-		return least
-	}
-	for _, norm := range p.norms(v) {
-		least = min(least, math.Abs(norm-t*p.lambda))
-	}
-	return least
 }

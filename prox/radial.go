@@ -10,36 +10,52 @@ import (
 	"surepipe/space"
 )
 
-// radialCurvature is Q = diag(Q_1, Q_2, ...), Q_g = q_g (I - u_g u_g*) with unit vectors u_g, on disjoint groups of
-// coordinates that have curvature: that of multiples of the Euclidean norm. With the shrinkage factors s
+// radialCurvature is Q = diag(Q_1, Q_2, ...), Q_g = q_g (I - u_g u_g*) with unit vectors u_g, on the groups of a
+// partition; q_g = 0 and u_g = 0 where a group has no curvature. With the shrinkage factors s, 1 there,
 //
 //	J_g = (I + t Q_g)^{-1} = s_g I + (1 - s_g) u_g u_g*.
 type radialCurvature struct {
 	Plain
-	q       []float64                       // of the groups
-	members func(place []int, g int) []int  // of group g, in the memory of place
-	u       []float64                       // of the coordinates
-	put     func() func(dst, z array.Batch) // puts J on the device
+	dev     array.Device
+	by      partition
+	q, s    []float64 // of the groups
+	u       []float64 // of the coordinates
 	once    sync.Once
-	apply   func(dst, z array.Batch) // J, put there when it is first asked for
+	factors array.Batch // s and then 1 - s as vectors of sums, and u, put on the device when first needed
+	units   array.Batch
 }
 
-// newRadial returns the curvature; sizes and s are the groups' numbers of coordinates and shrinkage factors.
-func newRadial(q, u []float64, members func(place []int, g int) []int, size func(g int) int,
-	s []float64) *radialCurvature {
-	c := &radialCurvature{q: q, u: u, members: members}
+func newRadial(dev array.Device, by partition, q, s, u []float64) *radialCurvature {
+	c := &radialCurvature{dev: dev, by: by, q: q, s: s, u: u}
 	c.Sum, c.Squares, c.Summed = float64(len(u)), float64(len(u)), true
+	var group []int
 	for g, f := range s {
-		others := float64(size(g) - 1)
+		group = by.members(group, g)
+		others := float64(len(group) - 1)
 		c.Sum -= others * (1 - f)
 		c.Squares -= others * (1 - f*f)
 	}
 	return c
 }
 
+func (c *radialCurvature) put() {
+	n := c.by.sums()
+	both := make([]float64, 2*n)
+	c.by.spread(both[:n], c.s)
+	for i, s := range both[:n] {
+		both[n+i] = 1 - s
+	}
+	c.factors, c.units = c.dev.Alloc(1, 2*n), c.dev.Alloc(1, len(c.u))
+	c.dev.Upload(c.factors, both)
+	c.dev.Upload(c.units, c.u)
+	c.Hold(c.factors, c.units)
+	c.by.load(c.dev, &c.Held)
+}
+
 func (c *radialCurvature) Precondition(dst, image, z array.Batch) {
-	c.once.Do(func() { c.apply = c.put() })
-	c.apply(dst, z)
+	c.once.Do(c.put)
+	n := c.by.sums()
+	c.by.scaleAlong(dst, z, c.factors.Cols(0, n), c.factors.Cols(n, 2*n), c.units)
 	vector.Rest(image, z, dst)
 }
 
@@ -48,16 +64,16 @@ func (c *radialCurvature) Matrix() []float64 {
 	m := vector.SquareMatrix(n)
 	var group []int
 	for g, q := range c.q {
-		group = c.members(group, g)
+		group = c.by.members(group, g)
 		addRadial(m, n, group, q, lists.Pick(c.u, group))
 	}
 	return m
 }
 
 // addRadial adds q (I - u u*), the curvature of a multiple of the Euclidean norm in the direction of the unit
-// vector u, at some places of an n x n matrix. It adds nothing to nil.
+// vector u, at some places of an n x n matrix. It adds nothing to nil, or for q = 0.
 func addRadial(m []float64, n int, places []int, q float64, u []float64) {
-	if m == nil {
+	if m == nil || q == 0 {
 		return
 	}
 	for a, i := range places {
@@ -75,7 +91,10 @@ func (c *radialCurvature) root() *space.Rows {
 	var group []int
 	var h []float64
 	for g, q := range c.q {
-		group = c.members(group, g)
+		if q == 0 {
+			continue
+		}
+		group = c.by.members(group, g)
 		h = append(h[:0], lists.Pick(c.u, group)...)
 		h[0] += math.Copysign(1, h[0])
 		sum := 0.0
