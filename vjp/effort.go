@@ -41,7 +41,7 @@ const (
 	firstGuess = 4
 	growth     = 1.5
 	fallsBy    = 0.8
-	mostRounds = 2
+	mostRounds = 4
 )
 
 // newEnough is the rule of a solve, nil where its solution is to be certified. It sets the error to which it goes.

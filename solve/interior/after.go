@@ -102,6 +102,20 @@ func (s *secondChance) points(ctx context.Context) (*engine.Plain, error) {
 	return s.last, nil
 }
 
+// begin solves by the other method, with all its iterations where these cost more than interior points only for a
+// solution that is to be certified.
+func (s *secondChance) begin(ctx context.Context, y array.Batch, from engine.From) (*engine.Solution, error) {
+	if !(from.Effort.Error > 0 && Iterated(s.s.Problem)) {
+		return s.first.Solve(ctx, y, from)
+	}
+	whole, err := s.whole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer whole.Release()
+	return whole.Solve(ctx, y, from)
+}
+
 // whole is the other method with all its iterations.
 func (s *secondChance) whole(ctx context.Context) (*engine.Plain, error) {
 	whole := s.s
@@ -116,7 +130,7 @@ func (s *secondChance) Solve(ctx context.Context, y array.Batch, from engine.Fro
 		from.Path = new(engine.Path)
 		defer from.Path.Release()
 	}
-	sol, err := s.first.Solve(ctx, y, from)
+	sol, err := s.begin(ctx, y, from)
 	switch {
 	case err != nil && (ctx.Err() != nil || s.s.Problem.Device.Err() != nil):
 		return nil, err

@@ -129,7 +129,7 @@ func (s *admm) Traits() engine.Traits {
 	scratch := []int{q, q, q, p, p}
 	switch {
 	case s.system.cosines != nil:
-		scratch = append(scratch, p, p, p)
+		scratch = append(scratch, p, p, p, p, p, p)
 	case !s.system.closed:
 		scratch = append(scratch, p, p)
 	}
@@ -171,7 +171,7 @@ func (s *admm) Init(w *engine.Work, b0 array.Batch) error {
 	run := new(admmRun)
 	switch {
 	case s.system.cosines != nil:
-		run.follows = &follower{b: w.Scratch[5], coefficients: w.Scratch[6], normal: w.Scratch[7]}
+		run.follows = &follower{at: newMove(w.Scratch[5:]), last: newMove(w.Scratch[8:])}
 	case !s.system.closed:
 		run.before.rhs, run.before.left = w.Scratch[5], w.Scratch[6]
 	}

@@ -17,8 +17,9 @@ import (
 //	(A*A + rho K*K) b = rhs,   is   (c M + rho K*K) b = rhs - (A*A - c M) b',
 //
 // at b' = b, and b' is an iterate before: it follows the iterates after some of them, which take no product with A.
-// That comes to the same b, as conjugate gradients do, and b follows as long as A*A + rho K*K is less than twice
-// c M + rho K*K in the directions in which the iterates move; else c is doubled.
+// That comes to the same b, and b follows as long as A*A + rho K*K is less than twice c M + rho K*K in the
+// directions in which the iterates move; else c is doubled. A change of b' is a step of conjugate gradients on the
+// system, with c M + rho K*K as its preconditioner: where A counts for more than K, iterates wait for these.
 
 // cosines is the transform and what it makes of both parts.
 type cosines struct {
@@ -168,11 +169,33 @@ func (s *penalized) byCosines(rho float64) (func(dst, r array.Batch), error) {
 	}, err
 }
 
-// follower is b', its coefficients and A*A b', and the c of c M.
+// move is a vector, its coefficients, and A*A times it.
+type move struct{ b, coefficients, normal array.Batch }
+
+func newMove(scratch []array.Batch) move { return move{scratch[0], scratch[1], scratch[2]} }
+
+// add adds factor times another one to scale times m.
+func (m move) add(scale, factor float64, other move) {
+	dev := m.b.Device()
+	dev.Lin(m.b, scale, m.b, factor, other.b)
+	dev.Lin(m.coefficients, scale, m.coefficients, factor, other.coefficients)
+	dev.Lin(m.normal, scale, m.normal, factor, other.normal)
+}
+
+// set makes m factor times another one.
+func (m move) set(other move, factor float64) {
+	dev := m.b.Device()
+	dev.Lin(m.b, factor, other.b, 0, array.Batch{})
+	dev.Lin(m.coefficients, factor, other.coefficients, 0, array.Batch{})
+	dev.Lin(m.normal, factor, other.normal, 0, array.Batch{})
+}
+
+// follower is b', the way to it from the one before, and the c of c M.
 type follower struct {
-	b, coefficients, normal array.Batch
-	c                       float64
-	steps, since            int // iterations, and those since b' changed
+	at, last     move
+	c            float64
+	steps, since int // iterations, and those since b' changed
+	moves        int // changes of b' since A*A b' was computed
 }
 
 // resolved is the way, relative to b, from which rounding errors do not decide on c.
@@ -192,56 +215,76 @@ func (s *penalized) follow(b, rhs array.Batch, rho float64, f *follower) error {
 	now, next := dev.Alloc(1, b.N()), dev.Alloc(1, b.N())
 	defer array.Free(now, next)
 	if f.steps == 0 {
-		f.c = 1
-		dev.Copy(f.b, b)
-		t.Forward(f.coefficients, b)
-		s.normal(f.normal, b)
+		f.c, f.moves = 1, mostKept
+		dev.Copy(f.at.b, b)
+		t.Forward(f.at.coefficients, b)
+	}
+	if f.moves >= mostKept {
+		f.moves = 0
+		s.normal(f.at.normal, f.at.b)
 	}
 	w, err := s.scaled(rho, f.c)
 	if err != nil {
 		return err
 	}
-	dev.Lin(next, 1, rhs, -1, f.normal)
+	dev.Lin(next, 1, rhs, -1, f.at.normal)
 	t.Forward(now, next)
-	dev.Mul(next, f.coefficients, s.cosines.a)
+	dev.Mul(next, f.at.coefficients, s.cosines.a)
 	dev.Lin(now, 1, now, f.c, next)
 	dev.Mul(now, now, w)
 	t.Adjoint(b, now)
 	f.steps++
-	if f.since++; f.since < min(max(f.steps/followShare, 2), mostBehind) {
-		return dev.Err()
+	if f.since++; f.since >= min(max(f.steps/followShare, 2), mostBehind) {
+		f.since = 0
+		s.advance(b, now, rho, f)
 	}
-	f.since = 0
-	s.normal(next, b)
-	if s.ahead(b, now, next, rho, f) > tooFar {
-		f.c *= 2
-	}
-	dev.Copy(f.b, b)
-	dev.Copy(f.coefficients, now)
-	dev.Copy(f.normal, next)
 	return dev.Err()
 }
 
-// ahead is <x, (A*A + rho K*K) x> over <x, (c M + rho K*K) x> for the way x from b' to b,
-// and 1 where that is short.
-func (s *penalized) ahead(b, coefficients, normal array.Batch, rho float64, f *follower) float64 {
+// advance moves b' to where the function that the system minimizes is least on the plane through b' along b - b' and
+// the way before, as a step of conjugate gradients does, and b with it.
+func (s *penalized) advance(b, coefficients array.Batch, rho float64, f *follower) {
 	dev := b.Device()
-	x, t := dev.Alloc(1, b.N()), dev.Alloc(1, b.N())
-	defer array.Free(x, t)
-	var bent, model, penalty [1]float64
-	dev.Lin(x, 1, b, -1, f.b)
-	if engine.Norm(x) <= resolved*engine.Norm(b) {
-		return 1
+	d := move{dev.Alloc(1, b.N()), dev.Alloc(1, b.N()), dev.Alloc(1, b.N())}
+	bent, penalty := dev.Alloc(1, b.N()), dev.Alloc(1, b.N())
+	defer array.Free(d.b, d.coefficients, d.normal, bent, penalty)
+	dev.Lin(d.b, 1, b, -1, f.at.b)
+	dev.Lin(d.coefficients, 1, coefficients, -1, f.at.coefficients)
+	s.normal(d.normal, d.b)
+	// With the residual r of the system at b', (c M + rho K*K) (b - b') = r.
+	dev.Mul(penalty, d.coefficients, s.cosines.squares)
+	dev.Mul(bent, d.coefficients, s.cosines.a)
+	dev.Lin(bent, f.c, bent, rho, penalty)
+	slope := engine.Inner(d.coefficients, bent)
+	curved := engine.Inner(d.b, d.normal) + rho*engine.Inner(d.coefficients, penalty)
+	along, before := 1.0, 0.0
+	if engine.Norm(d.b) > resolved*engine.Norm(b) {
+		along = slope / curved
+		if f.moves > 0 {
+			mixed := engine.Inner(f.last.b, d.normal) + rho*engine.Inner(f.last.coefficients, penalty)
+			slopeLast := engine.Inner(f.last.coefficients, bent)
+			dev.Mul(penalty, f.last.coefficients, s.cosines.squares)
+			curvedLast := engine.Inner(f.last.b, f.last.normal) + rho*engine.Inner(f.last.coefficients, penalty)
+			if det := curved*curvedLast - mixed*mixed; det > leastPlane*curved*curvedLast {
+				along, before = (slope*curvedLast-slopeLast*mixed)/det, (slopeLast*curved-slope*mixed)/det
+			}
+		}
+		if curved > tooFar*slope {
+			f.c *= 2
+		}
 	}
-	dev.Lin(t, 1, normal, -1, f.normal)
-	dev.Dot(bent[:], x, t)
-	dev.Lin(x, 1, coefficients, -1, f.coefficients)
-	dev.Mul(t, x, s.cosines.a)
-	dev.Dot(model[:], x, t)
-	dev.Mul(t, x, s.cosines.squares)
-	dev.Dot(penalty[:], x, t)
-	return (bent[0] + rho*penalty[0]) / (f.c*model[0] + rho*penalty[0])
+	if f.moves == 0 {
+		f.last.set(d, along)
+	} else {
+		f.last.add(before, along, d)
+	}
+	f.at.add(1, 1, f.last)
+	f.moves++
+	dev.Copy(b, f.at.b)
 }
+
+// leastPlane is the square of the sine, in the norm of the system, from which two ways span a plane.
+const leastPlane = 1e-8
 
 func (s *penalized) normal(dst, b array.Batch) {
 	d, _ := s.p.A.Dims()

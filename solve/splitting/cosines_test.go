@@ -54,12 +54,16 @@ func TestFollowedSystemsAreSolved(t *testing.T) {
 		s, _ := scanned(t, n, count)
 		dev := s.p.Device
 		rhs, b, want := dev.Put(normals(n*n), 1, n*n), dev.Alloc(1, n*n), dev.Alloc(1, n*n)
-		f := &follower{b: dev.Alloc(1, n*n), coefficients: dev.Alloc(1, n*n), normal: dev.Alloc(1, n*n)}
-		for _, rho := range []float64{10, 50} {
+		memory := make([]array.Batch, 6)
+		for i := range memory {
+			memory[i] = dev.Alloc(1, n*n)
+		}
+		f := &follower{at: newMove(memory), last: newMove(memory[3:])}
+		for _, rho := range []float64{1, 10, 50} {
 			if err := s.Solve(t.Context(), want, rhs, rho, Anywhere); err != nil {
 				t.Fatal(err)
 			}
-			for range 20000 {
+			for range 2000 {
 				if err := s.follow(b, rhs, rho, f); err != nil {
 					t.Fatal(err)
 				}
