@@ -33,22 +33,25 @@ func newSparseCurvature(dev array.Device, rows space.Rows, n int, t float64) (*s
 	weights := slices.Repeat([]float64{t}, c.inner)
 	ptr, index, value := cholesky.Normal(n, rows.Indptr, rows.Indices, rows.Values, weights)
 	a := cholesky.Analyze(ptr, index, mostFactor)
-	if c.exact = a.Nonzeros <= mostFactor; !c.exact {
-		c.product = dev.NewCSR(n, n, lists.Map(ptr, func(u int64) int { return int(u) }),
-			lists.Map(index, func(i int32) int { return int(i) }), value)
-		if n > maxColumns {
-			c.rows = space.Rows{} // which Matrix would take
-		}
-	}
+	diagonal := make([]float64, n)
 	for j := range n {
+		diagonal[j] = value[ptr[j]]
 		value[ptr[j]]++
 	}
-	if c.exact {
+	if c.exact = a.Nonzeros <= mostFactor; c.exact {
 		var err error
 		c.factor, err = a.Factorize(value)
 		return c, err
 	}
+	if n > maxColumns {
+		c.rows = space.Rows{} // which Matrix would take
+	}
 	c.factor = a.Incomplete(value, smallEntry)
+	for j, v := range diagonal {
+		value[ptr[j]] = v
+	}
+	c.product = dev.NewCSR(n, n, lists.Map(ptr, func(u int64) int { return int(u) }),
+		lists.Map(index, func(i int32) int { return int(i) }), value)
 	return c, dev.Err()
 }
 

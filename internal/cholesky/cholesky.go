@@ -11,12 +11,26 @@ import (
 // Factor is L, by columns with the diagonal first, and the order of the rows. It may have zeros. Its entries are square
 // blocks, row by row, whose size divides n.
 type Factor struct {
-	n     int
-	block int
-	order []int32 // the row of S at each place
-	ptr   []int64
+	n        int
+	block    int
+	order    []int32 // the row of S at each place
+	ptr      []int64
+	segments []segment
+	shift    int // a segment has 1<<shift columns of blocks
+}
+
+// segment is consecutive columns of a factor, whose first block is at place from of all.
+type segment struct {
+	from  int64
 	index []int32
 	value []float64
+}
+
+// column is a column of blocks.
+func (f *Factor) column(k int) (index []int32, value []float64) {
+	p, area := &f.segments[k>>f.shift], int64(f.block*f.block)
+	lo, hi := f.ptr[k]-p.from, f.ptr[k+1]-p.from
+	return p.index[lo:hi], p.value[lo*area : hi*area]
 }
 
 // Analysis is the order of the rows, the elimination tree, whose nodes come after their children, and the
@@ -121,7 +135,11 @@ func (a *Analysis) childrenFirst() {
 }
 
 func (f *Factor) Bytes() int64 {
-	return 8*int64(len(f.value)) + 4*int64(len(f.index)) + 4*int64(f.n) + 8*int64(len(f.ptr))
+	bytes := 4*int64(f.n) + 8*int64(len(f.ptr))
+	for _, p := range f.segments {
+		bytes += 8*int64(len(p.value)) + 4*int64(len(p.index))
+	}
+	return bytes
 }
 
 // together is the number of right-hand sides that are solved at a time: the factor is read once for
@@ -177,22 +195,22 @@ func (f *Factor) some(dst, src [][]float64) {
 // lanes hold.
 func (f *Factor) both(x []float64) {
 	b := f.block
-	area, wide := int64(b*b), b*together
+	area, wide := b*b, b*together
 	for i := range f.n / b {
-		lo, hi := f.ptr[i], f.ptr[i+1]
-		v, l := x[i*wide:][:wide], f.value[lo*area:hi*area]
+		index, l := f.column(i)
+		v := x[i*wide:][:wide]
 		for p := range b {
 			for q := range p {
 				less(v, p, q, l[p*b+q])
 			}
 			over(v, p, l[p*b+p])
 		}
-		scatter(x, f.index[lo+1:hi], l[area:], v, b)
+		scatter(x, index[1:], l[area:], v, b)
 	}
 	for i := f.n/b - 1; i >= 0; i-- {
-		lo, hi := f.ptr[i], f.ptr[i+1]
-		v, l := x[i*wide:][:wide], f.value[lo*area:hi*area]
-		gather(x, f.index[lo+1:hi], l[area:], v, b)
+		index, l := f.column(i)
+		v := x[i*wide:][:wide]
+		gather(x, index[1:], l[area:], v, b)
 		for p := b - 1; p >= 0; p-- {
 			for q := p + 1; q < b; q++ {
 				less(v, p, q, l[q*b+p])
@@ -221,8 +239,8 @@ func over(v []float64, p int, l float64) {
 func (f *Factor) LeastPivot(diagonal []float64) float64 {
 	least := 1.0
 	for k, row := range f.order {
-		pivot := f.value[f.ptr[k]]
-		least = min(least, pivot/diagonal[row]*pivot)
+		_, l := f.column(k)
+		least = min(least, l[0]/diagonal[row]*l[0])
 	}
 	return least
 }

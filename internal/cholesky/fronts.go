@@ -3,6 +3,7 @@ package cholesky
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"gonum.org/v1/gonum/blas"
@@ -146,9 +147,10 @@ func (a *Analysis) Factorize(value []float64) (*Factor, error) {
 // error the factor cannot be used.
 func (a *Analysis) FactorizeInto(f *Factor, value []float64) error {
 	n := len(a.order)
-	if f.index == nil {
-		*f = Factor{n: n, block: 1, order: a.order, ptr: make([]int64, n+1), index: make([]int32, a.stored),
-			value: make([]float64, a.stored)}
+	if f.segments == nil {
+		all := segment{index: make([]int32, a.stored), value: make([]float64, a.stored)}
+		*f = Factor{n: n, block: 1, order: a.order, ptr: make([]int64, n+1), segments: []segment{all},
+			shift: bits.Len(uint(n))}
 		a.lay(f)
 	}
 	left := make([][]float64, len(a.nodes))
@@ -173,7 +175,7 @@ func (a *Analysis) lay(f *Factor) {
 		at := s.at
 		for k := range a.width(i) {
 			f.ptr[int(s.first)+k] = at
-			at += int64(copy(f.index[at:], s.rows[k:]))
+			at += int64(copy(f.segments[0].index[at:], s.rows[k:]))
 		}
 	}
 	f.ptr[f.n] = a.stored
@@ -221,12 +223,12 @@ func (w *fronts) eliminate(i int) error {
 	if k := factorizeFront(x, n, m); k >= 0 {
 		return fmt.Errorf("cholesky: pivot %d of %d is not a positive number", int(s.first)+k, len(a.order))
 	}
-	at := s.at
+	to := w.f.segments[0].value[s.at:]
 	for k := range m {
 		for r := k; r < n; r++ {
-			w.f.value[at] = x[r*n+k]
-			at++
+			to[r-k] = x[r*n+k]
 		}
+		to = to[n-k:]
 	}
 	w.keep(i, x, n, m)
 	return nil

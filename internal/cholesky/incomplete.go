@@ -39,13 +39,12 @@ const mostGrowth = 100
 func (a *Analysis) incomplete(value []float64, drop, times float64) *Factor {
 	b := a.block
 	n, area := len(a.order)/b, b*b
-	usual := usualEntries * len(a.index)
-	f := &Factor{n: n * b, block: b, order: a.order, ptr: make([]int64, 1, n+1), index: make([]int32, 0, usual/area),
-		value: make([]float64, 0, usual)}
+	f := &Factor{n: n * b, block: b, order: a.order, ptr: make([]int64, 1, n+1), shift: segmentShift}
+	var s *segment // the last one
 	root := a.roots(value, times)
 	squares := make([]float64, len(root)) // of the rows, relative to the diagonal
 	// Columns whose next row to be eliminated is k are a list: first[k], after[first[k]], ...
-	first, after, next := make([]int32, n), make([]int32, n), make([]int64, n)
+	first, after, next := make([]int32, n), make([]int32, n), make([]int32, n) // next: how many of a column's are done
 	for k := range first {
 		first[k] = -1
 	}
@@ -55,19 +54,22 @@ func (a *Analysis) incomplete(value []float64, drop, times float64) *Factor {
 		a.load(c, value, times)
 		for j := first[k]; j >= 0; {
 			following := after[j]
-			lo, hi := next[j], f.ptr[j+1]
-			c.subtract(f.index[lo:hi], f.value[int(lo)*area:int(hi)*area])
-			if next[j] = lo + 1; lo+1 < hi {
-				row := f.index[lo+1]
+			index, l := f.column(int(j))
+			done := int(next[j])
+			c.subtract(index[done:], l[done*area:])
+			if next[j]++; done+1 < len(index) {
+				row := index[done+1]
 				after[j], first[row] = first[row], j
 			}
 			j = following
 		}
 		l := c.block(int32(k))
 		factorize(l, b, root[k*b:])
-		from := len(f.index) + 1
-		f.index, f.value = append(f.index, int32(k)), append(f.value, l...)
-		l = f.value[len(f.value)-area:]
+		if k&(1<<segmentShift-1) == 0 {
+			s = f.extend()
+		}
+		s.index, s.value = append(s.index, int32(k)), append(s.value, l...)
+		l = s.value[len(s.value)-area:]
 		slices.Sort(c.at)
 		for _, i := range c.at {
 			x := c.block(i)
@@ -81,12 +83,13 @@ func (a *Analysis) incomplete(value []float64, drop, times float64) *Factor {
 					return nil
 				}
 			}
-			f.index, f.value = append(f.index, i), append(f.value, x...)
+			s.index, s.value = append(s.index, i), append(s.value, x...)
 		}
 		c.clear()
-		f.ptr = append(f.ptr, int64(len(f.index)))
-		if next[k] = int64(from); from < len(f.index) {
-			row := f.index[from]
+		f.ptr = append(f.ptr, s.from+int64(len(s.index)))
+		if next[k] = 1; f.ptr[k+1]-f.ptr[k] > 1 {
+			index, _ := f.column(k)
+			row := index[1]
 			after[k], first[row] = first[row], int32(k)
 		}
 	}
@@ -239,9 +242,20 @@ func (a *Analysis) roots(value []float64, times float64) []float64 {
 	return root
 }
 
-// usualEntries is the number of entries, relative to those of S, for which memory is taken at first: slices that
-// grow are copied, and take twice as much. What is not used is never touched.
-const usualEntries = 2
+// segmentShift makes segments small beside a factor that has many: a segment grows as it is filled, and the factor as a
+// whole does not.
+const segmentShift = 12
+
+// extend adds a segment with room for as many blocks as the one before has.
+func (f *Factor) extend() *segment {
+	s, usual := segment{from: f.ptr[len(f.ptr)-1]}, 0
+	if n := len(f.segments); n > 0 {
+		usual = len(f.segments[n-1].index)
+	}
+	s.index, s.value = make([]int32, 0, usual), make([]float64, 0, usual*f.block*f.block)
+	f.segments = append(f.segments, s)
+	return &f.segments[len(f.segments)-1]
+}
 
 // leastPivot is the size of a pivot relative to the diagonal entry below which it counts as lost.
 const leastPivot = 1e-8

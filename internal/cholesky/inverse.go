@@ -67,7 +67,7 @@ func (f *Factor) inverseFront(z []float64, n, m int, at int64) {
 	for k := range m {
 		own[k*m+k] = 1
 		for r := k; r < n; r++ {
-			l[r*m+k] = f.value[at]
+			l[r*m+k] = f.segments[0].value[at]
 			at++
 		}
 	}
@@ -110,49 +110,60 @@ func (a *Analysis) mirror(dst []float64) {
 	}
 }
 
-// usualColumn is the number of entries of a column of M*M for which memory is taken at first.
-const usualColumn = 16
-
 // Normal returns the columns of M* diag(weight) M, for a sparse M whose row i has value[u] in column
 // index[u] for ptr[i] <= u < ptr[i+1], n columns, each with its diagonal entry first. Rows of weight 0
 // have their places too.
 func Normal(n int, ptr, index []int, value, weight []float64) (columns []int64, rows []int32, entries []float64) {
-	reads := make([]int, n+1) // of each column, where the rows that read it begin
+	reads := make([]int32, n+1) // of each column, where the rows that read it begin
 	for _, j := range index {
 		reads[j+1]++
 	}
 	for j := range n {
 		reads[j+1] += reads[j]
 	}
-	by, next := make([]int, len(index)), append([]int(nil), reads[:n]...)
-	at := make([]int, len(index)) // of each entry its row
+	by, next := make([]int32, len(index)), append([]int32(nil), reads[:n]...)
+	at := make([]int32, len(index)) // of each entry its row
 	for i := range len(ptr) - 1 {
 		for u := ptr[i]; u < ptr[i+1]; u++ {
-			at[u] = i
-			by[next[index[u]]] = u
+			at[u] = int32(i)
+			by[next[index[u]]] = int32(u)
 			next[index[u]]++
 		}
 	}
-	columns = make([]int64, 1, n+1)
-	rows, entries = make([]int32, 0, usualColumn*n), make([]float64, 0, usualColumn*n)
-	seen := make([]int64, n) // where an entry of the column is, plus 1
+	// The places first: a slice that grows takes twice as much memory.
+	columns = make([]int64, n+1)
+	seen := make([]int64, n) // of a row: 1 more than the last column that it was in
 	for j := range n {
-		from := int64(len(rows))
-		rows, entries = append(rows, int32(j)), append(entries, 0)
-		seen[j] = from + 1
+		seen[j] = int64(j) + 1
+		columns[j+1] = columns[j] + 1
+		for _, u := range by[reads[j]:reads[j+1]] {
+			for _, c := range index[ptr[at[u]]:ptr[at[u]+1]] {
+				if seen[c] <= int64(j) {
+					seen[c] = int64(j) + 1
+					columns[j+1]++
+				}
+			}
+		}
+	}
+	rows, entries = make([]int32, columns[n]), make([]float64, columns[n])
+	clear(seen) // of a row, where its entry of the column is, plus 1
+	for j := range n {
+		from := columns[j]
+		to := from + 1
+		rows[from], seen[j] = int32(j), to
 		for _, u := range by[reads[j]:reads[j+1]] {
 			i := at[u]
 			w := weight[i] * value[u]
 			for v := ptr[i]; v < ptr[i+1]; v++ {
 				c := index[v]
 				if seen[c] <= from {
-					rows, entries = append(rows, int32(c)), append(entries, 0)
-					seen[c] = int64(len(rows))
+					rows[to] = int32(c)
+					to++
+					seen[c] = to
 				}
 				entries[seen[c]-1] += w * value[v]
 			}
 		}
-		columns = append(columns, int64(len(rows)))
 	}
 	return columns, rows, entries
 }
