@@ -249,17 +249,7 @@ func (a *OutOfCore) known(dst, z array.Batch) bool {
 	if z.K() != 1 || a.x.Z == nil {
 		return false
 	}
-	same, opposite := true, true
-	for i, v := range z.ToHost() {
-		same, opposite = same && v == a.x.Z[i], opposite && v == -a.x.Z[i]
-	}
-	if same || opposite {
-		dst.Device().Upload(dst, a.x.Product)
-	}
-	if opposite && !same {
-		dst.Device().Lin(dst, -1, dst, 0, array.Batch{})
-	}
-	return same || opposite
+	return product.Known{Z: a.x.Z, Product: a.x.Product}.Recall(dst, z.ToHost())
 }
 
 func (a *OutOfCore) scale(b array.Batch) {

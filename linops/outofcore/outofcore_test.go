@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -24,6 +25,7 @@ func linesOf(x *mat.Dense, byRows bool, block int, passes *int) outofcore.Lines 
 		stored = mat.DenseCopyOf(x.T())
 	}
 	n, length := stored.Dims()
+	var counting sync.Mutex // products may be concurrent
 	l := outofcore.Lines{
 		Rows: d, Cols: p, ByRows: byRows, Size: func(from, to int) int64 { return int64(8 * length * (to - from)) },
 		Block: block,
@@ -31,7 +33,9 @@ func linesOf(x *mat.Dense, byRows bool, block int, passes *int) outofcore.Lines 
 			return append(dst[:0], stored.RawMatrix().Data[from*length:to*length]...)
 		},
 		Pass: func(ctx context.Context, read func(int64), f func(from, to int)) error {
+			counting.Lock()
 			*passes++
+			counting.Unlock()
 			for from := 0; from < n; from += block {
 				if err := ctx.Err(); err != nil {
 					return err

@@ -9,27 +9,26 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/internal/product"
 )
 
 // Joint is an operator A that several problems share, such as those of several responses on one X. While they solve at
 // once, in [Joint.Do], products A* z are computed when every problem that is left has asked for one, so that one
 // product of matrices reads A once for all.
 type Joint struct {
-	a  linops.Operator
-	mu sync.Mutex
-	// done is told of each round; live are the members that are in work, and asked how many of these wait.
-	done        *sync.Cond
-	members     []*Member
-	live, asked int
-	round       int
-	lanes       chan struct{}
-	known       []product
-	norms2      func() []float64 // of the columns; nil where they are not known
-	shared      map[any]any      // what solvers of all members keep
+	a               linops.Operator
+	rounds[joining] // of the members that are in work
+	lanes           chan struct{}
+	known           []product.Known
+	norms2          func() []float64 // of the columns; nil where they are not known
+	shared          map[any]any      // what solvers of all members keep
 }
 
-// product is z with A* z.
-type product struct{ z, product []float64 }
+// joining is what a member asks for: dst = A* z.
+type joining struct {
+	dst, z   array.Batch
+	panicked any
+}
 
 // mostJoint is the number of vectors in one product.
 const mostJoint = 64
@@ -40,7 +39,7 @@ func NewJoint(a linops.Operator) *Joint {
 	if norms2 := linops.StructureOf(a).ColumnNorms2; norms2 != nil {
 		j.norms2 = sync.OnceValue(norms2)
 	}
-	j.done = sync.NewCond(&j.mu)
+	j.done, j.serve = sync.NewCond(&j.mu), j.products
 	return j
 }
 
@@ -48,11 +47,9 @@ func NewJoint(a linops.Operator) *Joint {
 type Member struct {
 	joint     *Joint
 	structure linops.Structure
-	// in says that the problem is in work, together with others; dst and z are what it has asked for, and waits says
-	// that it has no lane meanwhile.
+	number    int
+	// in says that the problem is in work, together with others; waits that it has no lane meanwhile.
 	in, waits bool
-	dst, z    array.Batch
-	panicked  any
 }
 
 // Member is A for one more problem.
@@ -74,7 +71,7 @@ func (j *Joint) Member() *Member {
 	m.structure = s
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.members = append(j.members, m)
+	m.number, j.slots = len(j.slots), append(j.slots, nil)
 	return m
 }
 
@@ -121,7 +118,7 @@ func (j *Joint) Know(dev array.Device, all [][]float64) {
 		values := dst.ToHost()
 		for k, v := range some {
 			if of := values[k*p : (k+1)*p]; !floats.HasNaN(of) { // of a failed pass
-				j.known = append(j.known, product{v, of})
+				j.known = append(j.known, product.Known{Z: v, Product: of})
 			}
 		}
 		array.Free(z, dst)
@@ -134,23 +131,7 @@ func (j *Joint) recall(dst, z array.Batch) bool {
 		return false
 	}
 	v := z.ToHost()
-	for _, k := range j.known {
-		same, opposite := true, true
-		for i, x := range v {
-			if same, opposite = same && x == k.z[i], opposite && x == -k.z[i]; !same && !opposite {
-				break
-			}
-		}
-		if !same && !opposite {
-			continue
-		}
-		dst.Device().Upload(dst, k.product)
-		if !same {
-			dst.Device().Lin(dst, -1, dst, 0, array.Batch{})
-		}
-		return true
-	}
-	return false
+	return slices.ContainsFunc(j.known, func(k product.Known) bool { return k.Recall(dst, v) })
 }
 
 // Do calls each function on a goroutine of its own, as many at once as lanes, with products of the members taken
@@ -182,9 +163,7 @@ func (j *Joint) leave(m *Member) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	m.in = false
-	if j.live--; j.live > 0 && j.asked == j.live {
-		j.serve()
-	}
+	j.drop()
 }
 
 // ask computes a product together with those of the others. It returns false where the member is alone, or waits for
@@ -196,58 +175,38 @@ func (m *Member) ask(dst, z array.Batch) bool {
 		j.mu.Unlock()
 		return false
 	}
-	m.dst, m.z, m.panicked, m.waits = dst, z, nil, true
-	if j.asked++; j.asked == j.live {
-		j.serve()
-	} else {
-		<-j.lanes
-		for round := j.round; round == j.round; {
-			j.done.Wait()
-		}
-		j.mu.Unlock()
-		j.lanes <- struct{}{}
-		j.mu.Lock()
-	}
-	failed := m.panicked
+	r := &joining{dst: dst, z: z}
+	m.waits = true
+	j.rounds.ask(m.number, r, func() { <-j.lanes }, func() { j.lanes <- struct{}{} })
 	m.waits = false
 	j.mu.Unlock()
-	if failed != nil {
-		panic(failed)
+	if r.panicked != nil {
+		panic(r.panicked)
 	}
 	return true
 }
 
-// serve computes all that has been asked for, in the order of the members.
-func (j *Joint) serve() {
-	var some []*Member
-	count := 0
-	for _, m := range j.members {
-		if m.z.IsZero() {
-			continue
+// products computes all that has been asked for, as many vectors at once as are allowed.
+func (j *Joint) products(all []*joining) {
+	for len(all) > 0 {
+		n, count := 0, 0
+		for n < len(all) && (n == 0 || count+all[n].z.K() <= mostJoint) {
+			count += all[n].z.K()
+			n++
 		}
-		if count+m.z.K() > mostJoint {
-			j.compute(some, count)
-			some, count = nil, 0
-		}
-		some, count = append(some, m), count+m.z.K()
+		j.compute(all[:n], count)
+		all = all[n:]
 	}
-	j.compute(some, count)
-	j.asked = 0
-	j.round++
-	j.done.Broadcast()
 }
 
 // compute multiplies the count vectors of some members at once.
-func (j *Joint) compute(some []*Member, count int) {
+func (j *Joint) compute(some []*joining, count int) {
 	defer func() {
 		failed := recover()
-		for _, m := range some {
-			m.dst, m.z, m.panicked = array.Batch{}, array.Batch{}, failed
+		for _, r := range some {
+			r.panicked = failed
 		}
 	}()
-	if len(some) == 0 {
-		return
-	}
 	if len(some) == 1 {
 		j.a.Adjoint(some[0].dst, some[0].z)
 		return
@@ -257,14 +216,14 @@ func (j *Joint) compute(some []*Member, count int) {
 	z, dst := dev.Alloc(count, d), dev.Alloc(count, p)
 	defer array.Free(z, dst)
 	at := 0
-	for _, m := range some {
-		dev.Copy(z.Rows(at, at+m.z.K()), m.z)
-		at += m.z.K()
+	for _, r := range some {
+		dev.Copy(z.Rows(at, at+r.z.K()), r.z)
+		at += r.z.K()
 	}
 	j.a.Adjoint(dst, z)
 	at = 0
-	for _, m := range some {
-		dev.Copy(m.dst, dst.Rows(at, at+m.z.K()))
-		at += m.z.K()
+	for _, r := range some {
+		dev.Copy(r.dst, dst.Rows(at, at+r.z.K()))
+		at += r.z.K()
 	}
 }

@@ -28,7 +28,7 @@ type membership struct {
 	out      []int
 	centered bool
 	means    []float64 // of R X, where they are subtracted
-	request  *request
+	number   int       // among the parts
 	left     bool
 	norms2   []float64
 	lost     []bool    // columns most of which is left out
@@ -42,7 +42,7 @@ const mostLost = 0.25
 // Keep makes a part of the rows at increasing places, with centered that without the means of its columns, which in X
 // must be 0 then. Parts that solve at once must all be there before the first of them asks for a product.
 func (m *Matrix) Keep(rows []int, centered bool) *Part {
-	s := &membership{m: m, rows: rows, centered: centered}
+	s := &membership{m: m, rows: rows, centered: centered, number: len(m.slots)}
 	for i, next := 0, 0; i < m.d; i++ {
 		if next < len(rows) && rows[next] == i {
 			next++
@@ -60,7 +60,7 @@ func (m *Matrix) Keep(rows []int, centered bool) *Part {
 	s.measure()
 	p := &Part{membership: s}
 	p.know()
-	m.parts = append(m.parts, p)
+	m.slots = append(m.slots, nil)
 	m.live++
 	return p
 }

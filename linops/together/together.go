@@ -28,12 +28,7 @@ type Matrix struct {
 	row    func(i int) []float64
 	norms2 func() []float64
 
-	mu    sync.Mutex
-	done  *sync.Cond
-	parts []*Part
-	live  int // parts that have not left
-	asked int // of these, how many wait
-	round int
+	rounds[request]
 
 	place   []int         // of the columns that are stored, -1 for others
 	columns []int         // the inverse
@@ -59,7 +54,7 @@ func New(a linops.Operator) *Matrix {
 	m := &Matrix{dev: known.Stored.Device(), stored: known.Stored, norms2: sync.OnceValue(known.ColumnNorms2)}
 	m.d, m.p = a.Dims()
 	m.row = known.Dense().RawRowView
-	m.done = sync.NewCond(&m.mu)
+	m.done, m.serve = sync.NewCond(&m.mu), m.compute
 	m.place = slices.Repeat([]int{-1}, m.p)
 	return m
 }
@@ -88,14 +83,7 @@ func (m *Matrix) ask(p *Part, r *request) {
 	if p.left {
 		m.compute([]*request{r})
 	} else {
-		p.request = r
-		if m.asked++; m.asked == m.live {
-			m.serve()
-		} else {
-			for round := m.round; round == m.round; {
-				m.done.Wait()
-			}
-		}
+		m.rounds.ask(p.number, r, func() {}, func() {})
 	}
 	if r.panicked != nil {
 		panic(r.panicked)
@@ -110,24 +98,7 @@ func (m *Matrix) leave(p *Part) {
 		return
 	}
 	p.left = true
-	if m.live--; m.live > 0 && m.asked == m.live {
-		m.serve()
-	}
-}
-
-// serve computes all that has been asked for, in the order of the parts.
-func (m *Matrix) serve() {
-	var all []*request
-	for _, p := range m.parts {
-		if p.request != nil {
-			all = append(all, p.request)
-			p.request = nil
-		}
-	}
-	m.asked = 0
-	m.round++
-	m.compute(all)
-	m.done.Broadcast()
+	m.drop()
 }
 
 func (m *Matrix) compute(all []*request) {
