@@ -2,6 +2,7 @@ package imaging
 
 import (
 	"math"
+	"runtime"
 
 	"surepipe/internal/parallel"
 	"surepipe/linops/internal/simd"
@@ -99,10 +100,13 @@ type pass struct {
 }
 
 // run takes, on the way forward, a number of rays at a time through all bands of lines, and on the way back all rays
-// through one band of lines at a time. Every sum is in the order of the lines or of the rays, whatever the parts.
+// through one band of lines at a time, of which there is at least one for each processor. Every sum is in the order of
+// the lines or of the rays, whatever the parts.
 func (p *pass) run() {
 	band := p.band(p.lanes)
 	if p.way == doAdjoint {
+		procs := runtime.GOMAXPROCS(0)
+		band = min(band, (p.lines+procs-1)/procs)
 		parallel.Ranges(p.lines, band, func(lo, hi int) { p.through(0, len(p.rays), lo, hi) })
 		return
 	}

@@ -12,8 +12,8 @@ GLOBL ·four(SB), RODATA|NOPTR, $8
 DATA ·one+0(SB)/8, $1.0
 GLOBL ·one(SB), RODATA|NOPTR, $8
 
-// PLACES sets the pixels of four lines in R8, R10, R12, R13, and (1 - part, part) of lines 0 and 2 in
-// Y4, of lines 1 and 3 in Y5. Y10 are the lines, Y11 the slope, Y12 the place in line 0, Y13 ones.
+// PLACES sets the pixels of four lines in R8, R10, R12, R13, their part in Y2, and 1 - part in Y3. Y10 are the lines, Y11
+// the slope, Y12 the place in line 0, Y13 ones.
 #define PLACES \
 	VMULPD Y10, Y11, Y0 \
 	VADDPD Y12, Y0, Y0 \
@@ -21,12 +21,15 @@ GLOBL ·one(SB), RODATA|NOPTR, $8
 	VCVTDQ2PD X1, Y2 \
 	VSUBPD Y2, Y0, Y2 \
 	VSUBPD Y2, Y13, Y3 \
-	VUNPCKLPD Y2, Y3, Y4 \
-	VUNPCKHPD Y2, Y3, Y5 \
 	VMOVD X1, R8 \
 	VPEXTRD $1, X1, R10 \
 	VPEXTRD $2, X1, R12 \
 	VPEXTRD $3, X1, R13
+
+// PAIRS sets (1 - part, part) of lines 0 and 2 in Y4, of lines 1 and 3 in Y5.
+#define PAIRS \
+	VUNPCKLPD Y2, Y3, Y4 \
+	VUNPCKHPD Y2, Y3, Y5
 
 // func gather4(sums *[8]float64, plane *float64, at, slope float64, from, blocks, stride int)
 TEXT ·gather4(SB), NOSPLIT, $0-56
@@ -48,6 +51,7 @@ TEXT ·gather4(SB), NOSPLIT, $0-56
 
 block:
 	PLACES
+	PAIRS
 	LEAQ (R9)(R11*1), DX
 	LEAQ (R9)(R11*2), BX
 	LEAQ (DX)(R11*2), SI
@@ -86,6 +90,7 @@ TEXT ·spread4(SB), NOSPLIT, $0-56
 
 block:
 	PLACES
+	PAIRS
 	LEAQ (R9)(R11*1), DX
 	LEAQ (R9)(R11*2), BX
 	LEAQ (DX)(R11*2), SI
@@ -124,18 +129,81 @@ block:
 	VBROADCASTSD X4, Y4 \
 	SHLQ $6, BX
 
+// LINES begins with lines from AX to CX - 1 in blocks of four, the number of which is left in CX, the others in DX.
+#define LINES \
+	VXORPD X10, X10, X10 \
+	VCVTSI2SDQ AX, X10, X10 \
+	VBROADCASTSD X10, Y10 \
+	VADDPD ·lines(SB), Y10, Y10 \
+	VBROADCASTSD ·one(SB), Y13 \
+	VBROADCASTSD ·four(SB), Y14 \
+	SUBQ AX, CX \
+	MOVQ CX, DX \
+	ANDQ $3, DX \
+	SHRQ $2, CX
+
+// GATHERLINE adds a line of a block to the sums, and SPREADLINE the values to it: its pixel, and $0x55 times its number.
+#define GATHERLINE(PIXEL, WHICH) \
+	SHLQ $6, PIXEL \
+	VPERMPD WHICH, Y3, Y4 \
+	VPERMPD WHICH, Y2, Y5 \
+	VMULPD (R9)(PIXEL*1), Y4, Y6 \
+	VMULPD 32(R9)(PIXEL*1), Y4, Y7 \
+	VMULPD 64(R9)(PIXEL*1), Y5, Y0 \
+	VMULPD 96(R9)(PIXEL*1), Y5, Y1 \
+	VADDPD Y0, Y6, Y6 \
+	VADDPD Y1, Y7, Y7 \
+	VADDPD Y6, Y8, Y8 \
+	VADDPD Y7, Y9, Y9 \
+	ADDQ R11, R9
+
+#define SPREADLINE(PIXEL, WHICH) \
+	SHLQ $6, PIXEL \
+	VPERMPD WHICH, Y3, Y4 \
+	VPERMPD WHICH, Y2, Y5 \
+	VMULPD Y8, Y4, Y6 \
+	VMULPD Y9, Y4, Y7 \
+	VMULPD Y8, Y5, Y0 \
+	VMULPD Y9, Y5, Y1 \
+	VADDPD (R9)(PIXEL*1), Y6, Y6 \
+	VADDPD 32(R9)(PIXEL*1), Y7, Y7 \
+	VADDPD 64(R9)(PIXEL*1), Y0, Y0 \
+	VADDPD 96(R9)(PIXEL*1), Y1, Y1 \
+	VMOVUPD Y6, (R9)(PIXEL*1) \
+	VMOVUPD Y7, 32(R9)(PIXEL*1) \
+	VMOVUPD Y0, 64(R9)(PIXEL*1) \
+	VMOVUPD Y1, 96(R9)(PIXEL*1) \
+	ADDQ R11, R9
+
 // func gather8(sums *[Lanes]float64, plane *float64, at, slope float64, from, to, stride int)
 TEXT ·gather8(SB), NOSPLIT, $0-56
 	MOVQ sums+0(FP), DI
 	MOVQ plane+8(FP), R9
-	VMOVSD at+16(FP), X12
-	VMOVSD slope+24(FP), X11
+	VBROADCASTSD at+16(FP), Y12
+	VBROADCASTSD slope+24(FP), Y11
 	MOVQ from+32(FP), AX
 	MOVQ to+40(FP), CX
 	MOVQ stride+48(FP), R11
-	VMOVSD ·one(SB), X13
 	VMOVUPD (DI), Y8
 	VMOVUPD 32(DI), Y9
+	LINES
+	TESTQ CX, CX
+	JZ rest
+
+block:
+	PLACES
+	GATHERLINE(R8, $0x00)
+	GATHERLINE(R10, $0x55)
+	GATHERLINE(R12, $0xAA)
+	GATHERLINE(R13, $0xFF)
+	VADDPD Y14, Y10, Y10
+	ADDQ $4, AX
+	DECQ CX
+	JNZ block
+
+rest:
+	TESTQ DX, DX
+	JZ done
 
 line:
 	PLACE
@@ -149,8 +217,10 @@ line:
 	VADDPD Y3, Y9, Y9
 	ADDQ R11, R9
 	INCQ AX
-	CMPQ AX, CX
-	JLT line
+	DECQ DX
+	JNZ line
+
+done:
 	VMOVUPD Y8, (DI)
 	VMOVUPD Y9, 32(DI)
 	VZEROUPPER
@@ -160,14 +230,31 @@ line:
 TEXT ·spread8(SB), NOSPLIT, $0-56
 	MOVQ values+0(FP), DI
 	MOVQ plane+8(FP), R9
-	VMOVSD at+16(FP), X12
-	VMOVSD slope+24(FP), X11
+	VBROADCASTSD at+16(FP), Y12
+	VBROADCASTSD slope+24(FP), Y11
 	MOVQ from+32(FP), AX
 	MOVQ to+40(FP), CX
 	MOVQ stride+48(FP), R11
-	VMOVSD ·one(SB), X13
 	VMOVUPD (DI), Y8
 	VMOVUPD 32(DI), Y9
+	LINES
+	TESTQ CX, CX
+	JZ rest
+
+block:
+	PLACES
+	SPREADLINE(R8, $0x00)
+	SPREADLINE(R10, $0x55)
+	SPREADLINE(R12, $0xAA)
+	SPREADLINE(R13, $0xFF)
+	VADDPD Y14, Y10, Y10
+	ADDQ $4, AX
+	DECQ CX
+	JNZ block
+
+rest:
+	TESTQ DX, DX
+	JZ done
 
 line:
 	PLACE
@@ -185,7 +272,9 @@ line:
 	VMOVUPD Y7, 96(R9)(BX*1)
 	ADDQ R11, R9
 	INCQ AX
-	CMPQ AX, CX
-	JLT line
+	DECQ DX
+	JNZ line
+
+done:
 	VZEROUPPER
 	RET
