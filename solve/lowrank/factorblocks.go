@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
 	"surepipe/internal/lists"
@@ -83,19 +84,23 @@ func (l lines) blockValues(k int) int {
 // A(L R*) - y at the places is the caller's.
 func (w *sampled) newFactorHessian(ctx context.Context, u array.Batch, f []float64, v, misfit array.Batch,
 	mu float64) (*factorHessian, error) {
-	dev, rank, k := w.dev, len(f), aligned(len(f))
-	h := &factorHessian{dev: dev, mu: mu, rank: rank, k: k, d: misfit.N(), rows: w.m >= w.n, pattern: w.pattern,
-		misfit: misfit}
+	dev, rank, width := w.dev, len(f), w.width(len(f))
+	k := aligned(width)
+	h := &factorHessian{dev: dev, mu: mu, rank: rank, width: width, k: k, d: misfit.N(), rows: w.m >= w.n,
+		pattern: w.pattern, misfit: misfit}
 	root := lists.Make(rank, func(i int) float64 { return math.Sqrt(f[i]) })
 	for i, x := range []array.Batch{u, v} {
 		factor := dev.Alloc(1, x.K()*k)
 		h.side[i] = factorSide{n: x.K(), factor: factor}
 		dev.Fill(factor, 0)
 		subspace.ScaleColumns(h.columns(i, factor), x, root)
+		if w.effects[1-i] {
+			dev.Fill(h.effectsOf(factor), 1)
+		}
 	}
 	var diagonal array.Batch
 	for i := range h.side {
-		inverse, err := h.invertBlocks(ctx, i, w.seen[i], i == h.in())
+		inverse, err := h.invertBlocks(ctx, i, w.seen[i], w.effects[i], i == h.in())
 		if err != nil {
 			h.free()
 			return nil, err
@@ -112,7 +117,37 @@ func (w *sampled) newFactorHessian(ctx context.Context, u array.Batch, f []float
 		stays = u
 	}
 	h.deflate(stays, f, mass.Core, diagonal)
+	if w.effects[rowSide] && w.effects[columnSide] {
+		h.level(w.seen[h.in()])
+	}
 	return h, dev.Err()
+}
+
+// width is the number of coordinates of a line at rank k.
+func (w *sampled) width(k int) int {
+	if w.effects[rowSide] || w.effects[columnSide] {
+		return k + 1
+	}
+	return k
+}
+
+// level completes the preconditioner: it takes the mean out of the effects of the lines that have entries.
+func (h *factorHessian) level(l lines) {
+	host, count := make([]float64, len(l.ptr)-1), 0.0
+	for i := range host {
+		if l.ptr[i+1] > l.ptr[i] {
+			host[i] = 1
+			count++
+		}
+	}
+	for i := range host {
+		host[i] /= math.Sqrt(max(count, 1))
+	}
+	ones := h.dev.Put(host, len(host), 1)
+	defer ones.Free()
+	h.dev.Copy(h.unit.Reshape(len(host), h.k).Cols(h.rank, h.width), ones)
+	at := h.rank*h.k + h.rank
+	h.dev.Fill(h.nullSame.Cols(at, at+1), -1)
 }
 
 // deflate computes the part of the preconditioner along P = V N, from the diagonals of D_R^{-1}, n x k.
@@ -190,8 +225,8 @@ func (l lines) split(k int) (order []int, first int) {
 // invertBlocks computes the inverses of a side's blocks from the other side's factor. Runs of lines are shared
 // among the processors; each line is computed by itself, so that its bits depend on nothing else. The
 // diagonals of D^{-1}, n x k, are returned where they are wanted.
-func (h *factorHessian) invertBlocks(ctx context.Context, side int, l lines, wanted bool) (diagonal array.Batch,
-	err error) {
+func (h *factorHessian) invertBlocks(ctx context.Context, side int, l lines, effects, wanted bool) (
+	diagonal array.Batch, err error) {
 	dev, s, rank, k := h.dev, &h.side[side], h.rank, h.k
 	order, short := l.split(rank)
 	at := make([]int, len(order)+1) // of the values
@@ -208,6 +243,10 @@ func (h *factorHessian) invertBlocks(ctx context.Context, side int, l lines, wan
 	}
 	s.values = dev.Alloc(1, at[len(order)])
 	other := h.rowsOf(1 - side)
+	var means []float64
+	if effects {
+		means = make([]float64, s.n*k)
+	}
 	runs := runsOf(at, runValues)
 	var upload sync.Mutex
 	err = parallel.Each(len(runs), func() *blockWork { return new(blockWork) }, func(c int, w *blockWork) error {
@@ -219,7 +258,11 @@ func (h *factorHessian) invertBlocks(ctx context.Context, side int, l lines, wan
 			if wanted {
 				diagonal = inverse[i*k:][:rank]
 			}
-			w.invert(values[at[b]-at[from]:at[b+1]-at[from]], diagonal, l.other[l.ptr[i]:l.ptr[i+1]], other)
+			var mean []float64
+			if effects {
+				mean = means[i*k:][:rank]
+			}
+			w.invert(values[at[b]-at[from]:at[b+1]-at[from]], diagonal, mean, l.other[l.ptr[i]:l.ptr[i+1]], other)
 		}
 		upload.Lock()
 		defer upload.Unlock()
@@ -233,8 +276,25 @@ func (h *factorHessian) invertBlocks(ctx context.Context, side int, l lines, wan
 		diagonal = dev.Alloc(s.n, k)
 		dev.Upload(diagonal, inverse)
 	}
+	if effects {
+		h.center(s, l, means)
+	}
 	h.group(side, l, order, short, at)
 	return diagonal, dev.Err()
+}
+
+// center uploads the means of the lines that have effects, and what goes with them.
+func (h *factorHessian) center(s *factorSide, l lines, means []float64) {
+	share, effect := make([]float64, len(means)), make([]int, len(means))
+	for at := range effect {
+		effect[at] = at/h.k*h.k + h.rank
+	}
+	for i := range s.n {
+		if n := l.ptr[i+1] - l.ptr[i]; n > 0 {
+			means[i*h.k+h.rank], share[i*h.k+h.rank] = 1, 1/float64(n)
+		}
+	}
+	s.mean, s.share, s.effect = h.dev.Put(means, 1, len(means)), h.dev.Put(share, 1, len(share)), h.dev.NewIndex(effect)
 }
 
 // runValues is the number of values of blocks that one processor computes at a time.
@@ -318,13 +378,22 @@ func (h *factorHessian) rowsOf(side int) factorOnHost {
 }
 
 // invert sets block to N = (I + X X*/mu)^{-1}, where X is the given rows of the factor, in number at most k; or
-// where they are more to (mu I + X* X)^{-1}. diagonal is set to the diagonal of the latter, unless it is nil.
-func (w *blockWork) invert(block, diagonal []float64, rows []int32, of factorOnHost) {
+// where they are more to (mu I + X* X)^{-1}. diagonal is set to the diagonal of the latter, unless it is nil. Where
+// mean is not nil it is set to the mean of the rows, which are taken less that; N is then without its part along ones.
+func (w *blockWork) invert(block, diagonal, mean []float64, rows []int32, of factorOnHost) {
 	n, k := len(rows), of.k
 	short := n <= k
 	x := blas64.General{Rows: n, Cols: k, Stride: k, Data: grown(&w.rows, n*k)}
 	for u, j := range rows {
 		copy(x.Data[u*k:][:k], of.data[int(j)*of.stride:][:k])
+	}
+	if mean != nil {
+		for u := range n {
+			floats.AddScaled(mean, 1/float64(n), x.Data[u*k:][:k])
+		}
+		for u := range n {
+			floats.Sub(x.Data[u*k:][:k], mean)
+		}
 	}
 	size, trans, scale, add := n, blas.NoTrans, 1/of.mu, 1.0
 	if !short {
@@ -339,6 +408,9 @@ func (w *blockWork) invert(block, diagonal []float64, rows []int32, of factorOnH
 	if !numerics.InvertUpper(m) { // not finite
 		clear(block)
 		return
+	}
+	if mean != nil && short {
+		floats.AddConst(-1/float64(n), block)
 	}
 	switch {
 	case diagonal != nil && short:

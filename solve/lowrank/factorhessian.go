@@ -42,11 +42,17 @@ import (
 //
 // for i = j half of that, and the preconditioner is D_R^{-1} + V (gamma o .) V*, which adds what
 // Domain Decomposition, 1996).
+//
+// Effects of the rows a and of the columns b, which A projects out, are one more column of Q and of P: L R* +
+// a 1* + 1 b* is a product of L and R with columns of ones, of which the penalty and the misfit's part of the coupling
+// have none. With x the mean of the n rows of X_i, a block is diagonal in (q, a + x* q): there it is D_i for rows less
+// their mean, and n. A constant that a gains and b loses has no curvature.
 type factorHessian struct {
 	dev     array.Device
 	mu      float64
 	rank    int  // columns of the factors
-	k       int  // the same with columns of zeros ([aligned]), along which nothing moves
+	width   int  // the same with one for effects, where there are any
+	k       int  // the width with columns of zeros ([aligned]), along which nothing moves
 	d       int  // entries seen
 	rows    bool // the rows' factor L is eliminated, else R
 	pattern array.Pattern
@@ -65,6 +71,9 @@ type factorSide struct {
 	n      int         // lines
 	factor array.Batch // 1 x n k
 	values array.Batch // of all blocks, the short lines' first
+	// Where the lines have effects: the means x with 1 for the effect, and 1/n at that, 1 x n k.
+	mean, share array.Batch
+	effect      array.Index // the place of a line's effect, k times
 	// The entries of the short lines, line by line, and then those of the long ones: their places in A. It is nil
 	// where all are in this order.
 	order       array.Index
@@ -147,12 +156,44 @@ func (h *factorHessian) couple(side int, dst, x array.Batch) {
 
 // bend sets dst to a times the part of the coupling's product with x that has the misfit, plus beta dst.
 func (h *factorHessian) bend(side int, a float64, dst, x array.Batch, beta float64) {
+	if h.width > h.rank {
+		t := h.dev.Alloc(x.K(), x.N())
+		defer t.Free()
+		h.dev.Copy(t, x)
+		h.still(t)
+		x = t
+	}
 	h.dev.SpreadProduct(side == columnSide, a, h.pattern, h.misfit, x, beta, dst)
+}
+
+// still sets the effects in x to 0.
+func (h *factorHessian) still(x array.Batch) { h.dev.Fill(h.effectsOf(x), 0) }
+
+func (h *factorHessian) effectsOf(x array.Batch) array.Batch {
+	return h.across(x).Cols(h.rank, h.width)
+}
+
+// across is x with a line in every row.
+func (h *factorHessian) across(x array.Batch) array.Batch { return x.Reshape(x.K()*x.N()/h.k, h.k) }
+
+// penalize adds mu x to dst, without effects.
+func (h *factorHessian) penalize(dst, x array.Batch) {
+	if h.width > h.rank {
+		dst, x = h.across(dst).Cols(0, h.rank), h.across(x).Cols(0, h.rank)
+	}
+	h.dev.Lin(dst, 1, dst, h.mu, x)
 }
 
 // invert sets dst = D^{-1} x for a part x of the given side; they are different batches.
 func (h *factorHessian) invert(side int, dst, x array.Batch) {
 	dev, s, other := h.dev, &h.side[side], h.side[1-side].factor
+	whole := x
+	if !s.mean.IsZero() {
+		x = dev.Alloc(whole.K(), whole.N())
+		defer x.Free()
+		dev.Copy(x, whole)
+		h.lessMean(s, x)
+	}
 	dev.Lin(dst, 1/h.mu, x, 0, array.Batch{})
 	if n := s.short.len(); n > 0 {
 		z, w := dev.Alloc(x.K(), n), dev.Alloc(x.K(), n)
@@ -164,10 +205,36 @@ func (h *factorHessian) invert(side int, dst, x array.Batch) {
 	if !s.long.none() {
 		dev.MulBlocks(dst, s.long.blocks, s.long.values, x)
 	}
+	if !s.mean.IsZero() {
+		h.fitEffects(s, dst, whole)
+	}
+}
+
+// lessMean sets x to (q - a x_i, 0) for its parts (q, a), with the mean x_i.
+func (h *factorHessian) lessMean(s *factorSide, x array.Batch) {
+	t := h.dev.Alloc(x.K(), x.N())
+	defer t.Free()
+	h.dev.Gather(t, x, s.effect)
+	h.dev.Mul(t, t, s.mean)
+	h.dev.Lin(x, 1, x, -1, t)
+}
+
+// fitEffects sets the effects in q to a/n - x_i* q, for those in x, which are a; q has none.
+func (h *factorHessian) fitEffects(s *factorSide, q, x array.Batch) {
+	dev := h.dev
+	t, own, ones := dev.Alloc(q.K(), q.N()), dev.Alloc(q.K(), q.N()), dev.Alloc(h.k, 1)
+	defer array.Free(t, own, ones)
+	dev.Mul(t, q, s.mean)
+	dev.Mul(own, x, s.share)
+	dev.Lin(t, -1, t, 1, own)
+	dev.Fill(ones, 1)
+	lines := array.Shape{Rows: q.K() * s.n, Cols: h.k}
+	dev.Gemm(false, false, 1, t.Reshape(lines.Rows, lines.Cols), ones, 0, h.effectsOf(q))
 }
 
 // complete sets q = D^{-1} (X* z + t), for a part t of the given side and entries z, and z to z - X q, which on
-// short lines is N (z - X t/mu). It uses t.
+// short lines is N (z - X t/mu). It uses t, which has no effects; those in q are not set on short lines, and taken out
+// of z on all.
 func (h *factorHessian) complete(side int, q, t, z array.Batch) {
 	dev, s, other := h.dev, &h.side[side], h.side[1-side].factor
 	sorted, cut := z, s.short.len()
@@ -187,9 +254,19 @@ func (h *factorHessian) complete(side int, q, t, z array.Batch) {
 	if !s.long.none() {
 		dev.SpreadProduct(false, 1, s.long.pattern, long, other, 1, t)
 	}
+	sums := t
+	if !s.long.none() && !s.mean.IsZero() {
+		sums = dev.Alloc(t.K(), t.N())
+		defer sums.Free()
+		dev.Copy(sums, t)
+		h.lessMean(s, t)
+	}
 	dev.Lin(q, 1/h.mu, t, 0, array.Batch{})
 	if !s.long.none() {
 		dev.MulBlocks(q, s.long.blocks, s.long.values, t)
+		if !s.mean.IsZero() {
+			h.fitEffects(s, q, sums)
+		}
 		dev.SampleProduct(long, s.long.pattern, -1, q, other, 1)
 	}
 	if s.order != nil {
@@ -218,7 +295,7 @@ func (h *factorHessian) square(dst, x array.Batch) {
 	t.Free()
 	h.spread(in, dst, z)
 	z.Free()
-	h.dev.Lin(dst, 1, dst, h.mu, x)
+	h.penalize(dst, x)
 	h.bend(in, -1, dst, q, 1)
 	q.Free()
 }
@@ -263,7 +340,7 @@ func (h *factorHessian) bytes() int64 {
 	bytes := int64(0)
 	for i := range h.side {
 		s := &h.side[i]
-		bytes += s.values.Bytes() + s.factor.Bytes()
+		bytes += s.values.Bytes() + s.factor.Bytes() + s.mean.Bytes() + s.share.Bytes()
 		if s.order != nil {
 			bytes += s.order.Bytes()
 		}
@@ -282,7 +359,10 @@ const patternBytes = 16
 func (h *factorHessian) free() {
 	for i := range h.side {
 		s := &h.side[i]
-		array.Free(s.values, s.factor)
+		array.Free(s.values, s.factor, s.mean, s.share)
+		if s.effect != nil {
+			s.effect.Free()
+		}
 		if s.order != nil {
 			s.order.Free()
 		}

@@ -19,11 +19,13 @@ import (
 //	D mu_hat = A_L D_L^{-1} A_L* + M S^{-1} M*,
 //	M = A_R - A_L D_L^{-1} C,   S = D_R - C* D_L^{-1} C,
 //
-// where M is the operator that it is as a [linops.Restricted]. It lives no longer than the Selection that A is.
+// where M is the operator that it is as a [linops.Restricted]. Where there are effects this D has them, and z that
+// they are taken out of gives what is left of D without them. It lives no longer than the Selection that A is.
 type reduced struct {
 	h      *factorHessian
-	order  array.Index // A's row of every place, or nil
-	misfit array.Batch // the Hessian's
+	order  array.Index         // A's row of every place, or nil
+	misfit array.Batch         // the Hessian's
+	remove func(z array.Batch) // the projection that takes effects out; nil for none
 	// The factors without columns of zeros, for the tangent space; zero where there are none.
 	bases [2]array.Batch
 }
@@ -33,17 +35,27 @@ var _ engine.Reduced = (*reduced)(nil)
 // Dims is d and the number of coordinates, k for every line of the side that stays.
 func (r *reduced) Dims() (d, n int) { return r.h.d, r.h.len(r.h.in()) }
 
-// sorted is z in the order of the places, which the caller frees where owned is true.
+// sorted is z without effects in the order of the places, which the caller frees where owned is true.
 func (r *reduced) sorted(z array.Batch) (_ array.Batch, owned bool) {
+	if r.remove != nil {
+		t := r.h.dev.Alloc(z.K(), z.N())
+		r.h.dev.Copy(t, z)
+		r.remove(t)
+		z, owned = t, true
+	}
 	if r.order == nil {
-		return z, false
+		return z, owned
 	}
 	t := r.h.dev.Alloc(z.K(), z.N())
 	r.h.dev.Gather(t, z, r.order)
+	if owned {
+		z.Free()
+	}
 	return t, true
 }
 
-// image sets dst to the values z at the places, or adds them, in the order of A's rows.
+// image sets dst to the values z at the places without effects, or adds them, in the order of A's rows. It may change
+// z.
 func (r *reduced) image(dst, z array.Batch, add bool) {
 	dev := r.h.dev
 	if r.order != nil {
@@ -51,6 +63,9 @@ func (r *reduced) image(dst, z array.Batch, add bool) {
 		defer t.Free()
 		dev.Scatter(t, z, r.order)
 		z = t
+	}
+	if r.remove != nil {
+		r.remove(z)
 	}
 	if add {
 		dev.Lin(dst, 1, dst, 1, z)
@@ -114,8 +129,11 @@ func (r *reduced) Precondition(dst, z array.Batch) { r.h.precondition(dst, z) }
 
 // Work is the memory in bytes that its products take for each vector, besides their results.
 func (r *reduced) Work() int64 {
-	h := r.h
-	return 8 * int64(2*h.len(h.out())+3*h.d)
+	h, effects := r.h, 0
+	if r.remove != nil {
+		effects = 4 * max(h.len(rowSide), h.len(columnSide))
+	}
+	return 8 * int64(2*h.len(h.out())+effects+3*h.d)
 }
 
 func (r *reduced) Bytes() int64 {
@@ -148,13 +166,14 @@ func (w *sampled) reduces(k int) bool {
 	return float64((w.m+w.n-k)*k) >= limits.Reduced*float64(w.ab.N()) && w.blocksFit(k)
 }
 
-// blocksFit reports whether H has blocks, which it has not where A projects, as it then joins all entries
-// of a row, and those of factors with k columns are few enough to be kept.
+// blocksFit reports whether H has blocks, which it has not where A takes out a constant, as that joins all entries,
+// and those of factors with k columns are few enough to be kept.
 func (w *sampled) blocksFit(k int) bool {
-	if w.remove != nil {
+	width := w.width(k)
+	if w.remove != nil && width == k {
 		return false
 	}
-	values := w.seen[rowSide].blockValues(k) + w.seen[columnSide].blockValues(k)
+	values := w.seen[rowSide].blockValues(width) + w.seen[columnSide].blockValues(width)
 	free, bounded := w.dev.Available()
 	return values <= mostBlocks && !(bounded && 16*int64(values) > free)
 }
@@ -170,7 +189,7 @@ func (w *sampled) reducedTangent(ctx context.Context, all subspace.Triplets, r i
 		misfit.Free()
 		return nil, err
 	}
-	eliminated := &reduced{h: h, order: w.order, misfit: misfit}
+	eliminated := &reduced{h: h, order: w.order, misfit: misfit, remove: w.remove}
 	model := &prox.Model{Space: space.Tangent(w.shape, r, eliminated.basis(rowSide), eliminated.basis(columnSide)),
 		Margin: margin}
 	t := &engine.Tangent{A: eliminated, Model: model, Reduced: eliminated}

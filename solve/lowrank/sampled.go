@@ -49,6 +49,7 @@ type sampled struct {
 	seen     [2]lines    // the places by rows and by columns
 	eta, tau float64
 	remove   func(z array.Batch) // P, where A = P S; nil for P = I
+	effects  [2]bool             // P takes out effects of the rows, and of the columns
 	tol      float64             // of the relative optimality
 	y        array.Batch
 	sorted   array.Batch // y in the order of the places, where that differs, or A is projected
@@ -88,7 +89,8 @@ func (s *nuclearSampling) Begin(bound, eta float64, work *engine.Work, b0 array.
 	if w.pattern, w.order = s.a.Sampled(dev, s.shape); w.pattern == nil {
 		return w, dev.Err()
 	}
-	w.remove = s.a.Picked(s.shape).Remove
+	picked := s.a.Picked(s.shape)
+	w.remove, w.effects = picked.Remove, [2]bool{rowSide: picked.RowEffects, columnSide: picked.ColEffects}
 	if w.order != nil || w.remove != nil {
 		w.sorted = dev.Alloc(1, d)
 		if w.order != nil {

@@ -101,6 +101,8 @@ rows = {
     "faces": (lambda p: faces(), "sweep --problem matrix-completion --data faces.npy --effects rows,cols --lambda 0.01max:max:15 --refine 0", None),
     "power-law": (drawn("matrix-completion", "--rows", "6040", "--cols", "3706", "--entries", "334000"),
                   "run --problem matrix-completion --data data.npz --lambda 0.1max", None),
+    "completion-effects": (drawn("matrix-completion", "--rows", "943", "--cols", "1682", "--entries", "100000"),
+                           "run --problem matrix-completion --data data.npz --effects rows,cols --lambda 0.03max", None),
     "lasso-0.01max": (drawn("lasso", "--d", "2500"), "run --problem lasso --data data.npz --lambda 0.01max", None),
 }
 # those that take minutes
