@@ -3,6 +3,7 @@ package linops
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -27,6 +28,7 @@ type kronecker struct {
 	s          []float64 // nil for ones
 	scale      array.Batch
 	rows, cols array.Index
+	outcomes   func() *outcomes // once for the same entries
 }
 
 // Kronecker returns A (x) I for the k x k identity: the product of A with a p x k matrix B, row-major as all matrices.
@@ -46,6 +48,7 @@ func newKronecker(dev array.Device, a Operator, k int, at []int, scale []float64
 	d, p := a.Dims()
 	c := &kronecker{dev: dev, a: know(a), k: k, at: at, s: scale, rows: dev.NewIndex(byVector(lists.Upto(d*k), d, k)),
 		cols: dev.NewIndex(byVector(at, p, k))}
+	c.outcomes = sync.OnceValue(c.byOutcome)
 	c.base = base{name: "Kronecker", d: d * k, p: len(at), run: c.multiply}
 	c.Hold(c.rows, c.cols)
 	if scale != nil {
@@ -173,10 +176,10 @@ func BlockProducts(dst array.Batch, a, b Operator, h []float64) bool {
 	if !ok || !too || other.k != c.k || !c.a.s.Entries.Known || !other.a.s.Entries.Known || c.p == 0 || other.p == 0 {
 		return false
 	}
-	left := c.byOutcome()
+	left := c.outcomes()
 	right := left
 	if c != other {
-		right = other.byOutcome()
+		right = other.outcomes()
 	}
 	k, all := c.k, mat.NewDense(c.p, other.p, nil)
 	parallel.For(k, func(i int) {
@@ -217,10 +220,10 @@ func BlockProducts(dst array.Batch, a, b Operator, h []float64) bool {
 
 // blocks are the diagonal blocks of order k of A P A*, row-major, for a symmetric P; nil for another order.
 func (c *kronecker) blocks(p []float64, order int) []float64 {
-	x, k := c.byOutcome(), c.k
-	if order != k {
+	if order != c.k {
 		return nil
 	}
+	x, k := c.outcomes(), c.k
 	sorted, out := dense(c.p, c.p), make([]float64, c.d*k)
 	for s, a := range x.places {
 		for r, b := range x.places {
@@ -347,6 +350,7 @@ func (c *kronecker) on(dev array.Device, t space.Space) Restricted {
 					return false
 				}
 			}
+			r.outcomes = sync.OnceValue(r.byOutcome)
 			return weigh(own)
 		}
 	}
