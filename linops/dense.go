@@ -114,6 +114,10 @@ func (a *Dense) onSpace(dev array.Device, t space.Space) Restricted {
 // transposedAtOnce is the number of rows and of columns of a block that is transposed in a core's cache.
 const transposedAtOnce = 32
 
+// cacheLine is the number of entries that memory moves at once. No more columns are read beside each other than a cache
+// keeps of those whose places in it may be the same.
+const cacheLine = 8
+
 // keepColumns makes the second copy: some columns of a wide matrix are then read alone, and not a line of memory for
 // each of their entries.
 func (a *Dense) keepColumns() {
@@ -134,13 +138,14 @@ func (a *Dense) keepColumns() {
 func (a *Dense) someColumns(set []int) []float64 {
 	n := len(set)
 	values := make([]float64, a.d*n)
-	for lo := 0; lo < n; lo += transposedAtOnce {
-		hi := min(lo+transposedAtOnce, n)
-		for from := 0; from < a.d; from += transposedAtOnce {
-			to := min(from+transposedAtOnce, a.d)
-			for k, j := range set[lo:hi] {
-				for i, v := range a.byColumn[j*a.d+from : j*a.d+to] {
-					values[(from+i)*n+lo+k] = v
+	for from := 0; from < a.d; from += transposedAtOnce {
+		to := min(from+transposedAtOnce, a.d)
+		for lo := 0; lo < n; lo += cacheLine {
+			some := set[lo:min(lo+cacheLine, n)]
+			for i := from; i < to; i++ {
+				row := values[i*n+lo:][:len(some)]
+				for k, j := range some {
+					row[k] = a.byColumn[j*a.d+i]
 				}
 			}
 		}
