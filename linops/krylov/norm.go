@@ -45,7 +45,7 @@ func (e NormEstimate) Upper() float64 { return e.Value + e.Error }
 const normMinIterations = 8
 
 // Norm2 returns ||A||_2^2, the largest eigenvalue of A*A: exactly where the structure of the
-// operator knows it, else estimated by the Lanczos iteration on A*A from a Gaussian vector, which
+// operator knows it, or for few columns of a dense matrix, else estimated by the Lanczos iteration on A*A from a Gaussian vector, which
 // is the same for the same seed. It stops where the estimated error is below Tol, or after
 // MaxIterations; Error is the accuracy in either case. An error is a cancelled context, a device
 // fault, or values that are not finite.
@@ -55,6 +55,9 @@ const normMinIterations = 8
 func Norm2(ctx context.Context, dev array.Device, a linops.Operator, opts NormOptions) (NormEstimate, error) {
 	if n := linops.StructureOf(a).Norm2; n.Known {
 		return NormEstimate{Value: n.Value}, nil
+	}
+	if value, ok := byGram(dev, a); ok {
+		return NormEstimate{Value: value, Error: gramError * value}, nil
 	}
 	if opts.Tol == 0 {
 		opts.Tol = 1e-2
@@ -124,6 +127,26 @@ func Norm2(ctx context.Context, dev array.Device, a linops.Operator, opts NormOp
 		dev.Lin(w, 1/beta, w, 0, array.Batch{})
 		prev, v, w = v, w, prev
 	}
+}
+
+// The eigenvalues of the Gram matrix of at most gramColumns columns of a dense matrix take less than products with
+// vectors, which each read all of it. One in gramWork multiplications takes a second at least. gramError is their
+// relative error.
+const gramColumns, gramWork, gramError = 256, 1e10, 1e-12
+
+// byGram is the norm from the Gram matrix; ok is false where that is no faster, or does not serve.
+func byGram(dev array.Device, a linops.Operator) (value float64, ok bool) {
+	d, p := a.Dims()
+	known, entries := linops.StructureOf(a), float64(d)*float64(p)
+	if known.Gram == nil || known.Entries != linops.Known(entries) || known.SparseRows != nil || known.Passes.Bytes > 0 ||
+		p > min(gramColumns, d) || entries*float64(p) > gramWork {
+		return 0, false
+	}
+	values, _, err := numerics.Eigen(numerics.Symmetrized(linops.GramOf(dev, a), p))
+	if err != nil || dev.Err() != nil {
+		return 0, false
+	}
+	return values[p-1], true
 }
 
 // leadingRitz is the largest eigenvalue of the symmetric tridiagonal matrix with the given

@@ -378,7 +378,11 @@ func (r *newtonOnLoss) solution() (*engine.Solution, error) {
 			Gradient: r.now.G}
 		r.now.G = array.Batch{}
 		r.offer(sol.At)
-		if err := sol.At.Whiten(sol.MuHat); err != nil {
+		by := r.now
+		if r.held != nil && r.held.at != nil {
+			by = r.held.at // which has taken the derivatives over
+		}
+		if err := sol.At.WhitenBy(sol.MuHat, by.Slope, by.Curve); err != nil {
 			return nil, err
 		}
 	}

@@ -35,6 +35,14 @@ func (at *Point) Whiten(z array.Batch) error {
 		at.Gradient = dev.Alloc(1, dim)
 		p.A.Adjoint(at.Gradient, slope)
 	}
+	return at.WhitenBy(z, slope, curve)
+}
+
+// WhitenBy is Whiten where the gradient and the first two derivatives of the loss are known.
+func (at *Point) WhitenBy(z, slope, curve array.Batch) error {
+	p := at.Problem
+	dev, l := at.Y.Device(), p.Loss
+	d, _ := p.A.Dims()
 	if coupled := loss.StructureOf(l).Coupled; coupled != nil {
 		return at.whitenCoupled(coupled, z, MaxAbs(curve))
 	}
