@@ -56,7 +56,9 @@ func Norm2(ctx context.Context, dev array.Device, a linops.Operator, opts NormOp
 	if n := linops.StructureOf(a).Norm2; n.Known {
 		return NormEstimate{Value: n.Value}, nil
 	}
+	report := progress.From(ctx)
 	if value, ok := byGram(dev, a); ok {
+		report(progress.Report{Stage: progress.Norm, Step: 1, Steps: 1})
 		return NormEstimate{Value: value, Error: gramError * value}, nil
 	}
 	if opts.Tol == 0 {
@@ -88,7 +90,6 @@ func Norm2(ctx context.Context, dev array.Device, a linops.Operator, opts NormOp
 	var beta float64
 	var one [1]float64
 	var est NormEstimate
-	report := progress.From(ctx)
 	for {
 		if ctx.Err() != nil {
 			return est, fmt.Errorf("linops: norm of a %d x %d operator: %w", d, p, context.Cause(ctx))
