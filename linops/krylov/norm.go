@@ -139,8 +139,8 @@ const gramColumns, gramWork, gramError = 256, 1e10, 1e-12
 func byGram(dev array.Device, a linops.Operator) (value float64, ok bool) {
 	d, p := a.Dims()
 	known, entries := linops.StructureOf(a), float64(d)*float64(p)
-	if known.Gram == nil || known.Entries != linops.Known(entries) || known.SparseRows != nil || known.Passes.Bytes > 0 ||
-		p > min(gramColumns, d) || entries*float64(p) > gramWork {
+	if known.Gram == nil || known.Entries != linops.Known(entries) || known.SparseRows != nil ||
+		known.Passes.Bytes > 0 || p > min(gramColumns, d) || entries*float64(p) > gramWork {
 		return 0, false
 	}
 	values, _, err := numerics.Eigen(numerics.Symmetrized(linops.GramOf(dev, a), p))
