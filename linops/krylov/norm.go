@@ -45,8 +45,9 @@ func (e NormEstimate) Upper() float64 { return e.Value + e.Error }
 const normMinIterations = 8
 
 // Norm2 returns ||A||_2^2, the largest eigenvalue of A*A: exactly where the structure of the
-// operator knows it, or for few columns of a dense matrix, else estimated by the Lanczos iteration on A*A from a Gaussian vector, which
-// is the same for the same seed. It stops where the estimated error is below Tol, or after
+// operator knows it, to rounding for few columns of a dense matrix, else estimated by the Lanczos
+// iteration on A*A from a Gaussian vector, which is the same for the same seed. It stops where the
+// estimated error is below Tol, or after
 // MaxIterations; Error is the accuracy in either case. An error is a cancelled context, a device
 // fault, or values that are not finite.
 //
@@ -131,8 +132,8 @@ func Norm2(ctx context.Context, dev array.Device, a linops.Operator, opts NormOp
 }
 
 // The eigenvalues of the Gram matrix of at most gramColumns columns of a dense matrix take less than products with
-// vectors, which each read all of it. One in gramWork multiplications takes a second at least. gramError is their
-// relative error.
+// vectors, which each read all of it. It takes at most gramWork multiplications, which no context ends. gramError is
+// their relative error.
 const gramColumns, gramWork, gramError = 256, 1e10, 1e-12
 
 // byGram is the norm from the Gram matrix; ok is false where that is no faster, or does not serve.
