@@ -65,7 +65,8 @@ func NewCSR(dev array.Device, rows, cols int, indptr, indices []int, values []fl
 		}
 	}
 	// Transposing sorts: twice, and every row is in order.
-	t := sparse.Matrix{Rows: rows, Cols: cols, Indptr: indptr, Indices: indices, Values: values}.Transpose().Merge()
+	t := sparse.Matrix{D: rows, P: cols, Rows: space.Rows{Indptr: indptr, Indices: indices, Values: values}}.
+		Transpose().Merge()
 	return newCSR(dev, t.Transpose(), t), nil
 }
 
@@ -82,8 +83,7 @@ func NewCSRFromCoords(dev array.Device, rows, cols int, i, j []int, v []float64)
 		return nil, fmt.Errorf("linops: sparse matrix has %d row indices, %d column indices and %d values", len(i),
 			len(j), len(v))
 	}
-	m := sparse.Matrix{Rows: rows, Cols: cols, Indptr: make([]int, rows+1), Indices: make([]int, len(v)),
-		Values: make([]float64, len(v))}
+	m := space.Rows{Indptr: make([]int, rows+1), Indices: make([]int, len(v)), Values: make([]float64, len(v))}
 	for u, r := range i {
 		switch c := j[u]; {
 		case r < 0 || r >= rows:
@@ -110,10 +110,8 @@ func NewCSRFromCoords(dev array.Device, rows, cols int, i, j []int, v []float64)
 // the columns of a row in increasing order and each once. It keeps the slices, which must not be
 // modified afterwards.
 func NewCSRBothWays(dev array.Device, rows, cols int, byRows, byColumns space.Rows) *CSR {
-	t := sparse.Matrix{Rows: cols, Cols: rows, Indptr: byColumns.Indptr, Indices: byColumns.Indices,
-		Values: byColumns.Values}
-	a := newCSR(dev, sparse.Matrix{Rows: rows, Cols: cols, Indptr: byRows.Indptr, Indices: byRows.Indices,
-		Values: byRows.Values}, t)
+	t := sparse.Matrix{D: cols, P: rows, Rows: byColumns}
+	a := newCSR(dev, sparse.Matrix{D: rows, P: cols, Rows: byRows}, t)
 	a.t = func() sparse.Matrix { return t }
 	return a
 }
@@ -122,11 +120,11 @@ func newCSR(dev array.Device, m, t sparse.Matrix) *CSR {
 	a := &CSR{
 		m:        m,
 		t:        sync.OnceValue(m.Transpose),
-		x:        dev.NewCSR(m.Rows, m.Cols, m.Indptr, m.Indices, m.Values),
-		xt:       dev.NewCSR(t.Rows, t.Cols, t.Indptr, t.Indices, t.Values),
-		colNorms: make([]float64, m.Cols),
+		x:        dev.NewCSR(m.D, m.P, m.Indptr, m.Indices, m.Values),
+		xt:       dev.NewCSR(t.D, t.P, t.Indptr, t.Indices, t.Values),
+		colNorms: make([]float64, m.P),
 	}
-	a.base = base{name: "CSR", d: m.Rows, p: m.Cols, run: func(w product.Direction, dst, x array.Batch) {
+	a.base = base{name: "CSR", d: m.D, p: m.P, run: func(w product.Direction, dst, x array.Batch) {
 		matrix := a.x
 		if w == product.Adjoint {
 			matrix = a.xt
@@ -143,12 +141,10 @@ func newCSR(dev array.Device, m, t sparse.Matrix) *CSR {
 		ScaleColumns: func(dev array.Device, s []float64) Restricted {
 			return newCSR(dev, a.m.ScaleColumns(s), a.t().ScaleRows(s))
 		},
-		On: a.onSpace, Pairs: sync.OnceValue(func() *Pairs { return sparsePairs(a.m) }),
+		On: a.onSpace, Pairs: sync.OnceValue(func() *Pairs { return sparsePairs(a.m.Rows) }),
 	}
-	s.SparseRows = func() space.Rows {
-		return space.Rows{Indptr: a.m.Indptr, Indices: a.m.Indices, Values: a.m.Values}
-	}
-	if m.Rows > 0 && m.Cols > 0 {
+	s.SparseRows = func() space.Rows { return a.m.Rows }
+	if m.D > 0 && m.P > 0 {
 		s.Dense = a.Dense
 	}
 	a.structure = Complete(a, s)
@@ -164,8 +160,7 @@ func (a *CSR) onSpace(dev array.Device, t space.Space) Restricted {
 		columns := a.t().Pick(f.Set)
 		return newCSR(dev, columns.Transpose(), columns)
 	case space.Cluster:
-		average := sparse.Matrix{Rows: len(f.Average.Indptr) - 1, Cols: a.m.Cols, Indptr: f.Average.Indptr,
-			Indices: f.Average.Indices, Values: f.Average.Values}
+		average := sparse.Matrix{D: len(f.Average.Indptr) - 1, P: a.p, Rows: f.Average}
 		merged := a.m.Times(average.Transpose()).Transpose().Merge()
 		return newCSR(dev, merged.Transpose(), merged)
 	}
@@ -177,11 +172,11 @@ func (a *CSR) Nonzeros() int { return len(a.m.Values) }
 
 // Dense writes X as a matrix; nil if it has no rows or no columns.
 func (a *CSR) Dense() *mat.Dense {
-	if a.m.Rows == 0 || a.m.Cols == 0 {
+	if a.d == 0 || a.p == 0 {
 		return nil
 	}
-	x := mat.NewDense(a.m.Rows, a.m.Cols, nil)
-	for i := range a.m.Rows {
+	x := mat.NewDense(a.d, a.p, nil)
+	for i := range a.d {
 		row := x.RawRowView(i)
 		for u := a.m.Indptr[i]; u < a.m.Indptr[i+1]; u++ {
 			row[a.m.Indices[u]] = a.m.Values[u]

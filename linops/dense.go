@@ -81,7 +81,7 @@ func (a *Dense) know() {
 	if a.x != nil {
 		s.Dense, s.KeepColumns = a.Dense, a.keepColumns
 		s.ColumnNorms2 = a.columnNorms2
-		s.Pairs = sync.OnceValue(func() *Pairs { return densePairs(a.d, a.p, a.x.RawRowView) })
+		s.Pairs = sync.OnceValue(func() *Pairs { return densePairs(a.d, a.x.RawRowView) })
 		if a.d*a.p <= copiedColumns {
 			s.ScaleColumns = func(dev array.Device, c []float64) Restricted {
 				return NewDense(dev,

@@ -5,7 +5,6 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/parallel"
-	"surepipe/linops/internal/sparse"
 	"surepipe/space"
 )
 
@@ -70,9 +69,8 @@ func Products(dev array.Device, a Operator) (into func(dst array.Batch, b Operat
 // sparseProducts is A*B for sparse matrices, from their entries alone: a column of A adds up the rows of B in which it
 // has entries. It reports false for another B.
 func sparseProducts(a Operator, rows space.Rows) func(dst array.Batch, b Operator) bool {
-	d, k := a.Dims()
-	columns := sparse.Matrix{Rows: d, Cols: k, Indptr: rows.Indptr, Indices: rows.Indices,
-		Values: rows.Values}.Transpose()
+	_, k := a.Dims()
+	columns := space.Transpose(rows, k)
 	return func(dst array.Batch, b Operator) bool {
 		entries := StructureOf(b).SparseRows
 		if entries == nil {

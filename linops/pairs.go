@@ -1,6 +1,6 @@
 package linops
 
-import "surepipe/linops/internal/sparse"
+import "surepipe/space"
 
 // Pairs describes an operator every row of which takes the difference of two coordinates, or one of
 // them: row i is
@@ -73,9 +73,10 @@ func unitPairs(n int) func() *Pairs {
 
 // sparsePairs are those of a sparse matrix whose rows have two entries at most, of equal size and opposite
 // sign where there are two; nil for any other.
-func sparsePairs(m sparse.Matrix) *Pairs {
-	p := &Pairs{Plus: make([]int32, m.Rows), Minus: make([]int32, m.Rows), Weights: make([]float64, m.Rows)}
-	for i := range m.Rows {
+func sparsePairs(m space.Rows) *Pairs {
+	rows := len(m.Indptr) - 1
+	p := &Pairs{Plus: make([]int32, rows), Minus: make([]int32, rows), Weights: make([]float64, rows)}
+	for i := range rows {
 		at := [2]int32{-1, -1}
 		w, n := [2]float64{}, 0
 		for u := m.Indptr[i]; u < m.Indptr[i+1]; u++ {
@@ -97,8 +98,8 @@ func sparsePairs(m sparse.Matrix) *Pairs {
 }
 
 // densePairs are those of a matrix given by its rows; nil where there are none.
-func densePairs(rows, cols int, row func(i int) []float64) *Pairs {
-	m := sparse.Matrix{Rows: rows, Cols: cols, Indptr: []int{0}}
+func densePairs(rows int, row func(i int) []float64) *Pairs {
+	m := space.Rows{Indptr: []int{0}}
 	for i := range rows {
 		for j, v := range row(i) {
 			if v != 0 {

@@ -4,6 +4,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
+	"surepipe/linops/internal/sparse"
 )
 
 // Pick returns the rows of A at increasing places, on dev: a dense or sparse matrix, a selection, or such operators
@@ -28,10 +30,7 @@ func Pick(dev array.Device, a Operator, rows []int) (Operator, func(), error) {
 	case known.Identity, selection:
 		at := rows
 		if selection {
-			at = make([]int, len(rows))
-			for k, i := range rows {
-				at[k] = s.Indices()[i]
-			}
+			at = lists.Pick(s.Indices(), rows)
 		}
 		picked, err := NewSelection(dev, p, at)
 		if err != nil {
@@ -39,19 +38,8 @@ func Pick(dev array.Device, a Operator, rows []int) (Operator, func(), error) {
 		}
 		return picked, picked.Release, nil
 	case known.SparseRows != nil:
-		all := known.SparseRows()
-		indptr := make([]int, 1, len(rows)+1)
-		var indices []int
-		var values []float64
-		for _, i := range rows {
-			from, to := all.Indptr[i], all.Indptr[i+1]
-			indices, values = append(indices, all.Indices[from:to]...), append(values, all.Values[from:to]...)
-			indptr = append(indptr, len(indices))
-		}
-		picked, err := NewCSR(dev, len(rows), p, indptr, indices, values)
-		if err != nil {
-			return nil, nil, err
-		}
+		t := sparse.Matrix{D: d, P: p, Rows: known.SparseRows()}.Pick(rows).Transpose().Merge()
+		picked := newCSR(dev, t.Transpose(), t)
 		return picked, picked.Release, nil
 	case known.Dense != nil && known.Entries == Known(float64(d)*float64(p)):
 		x, some := known.Dense(), mat.NewDense(len(rows), p, nil)

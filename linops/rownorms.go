@@ -42,7 +42,7 @@ func entryNorms2(a Operator, s []float64) []float64 {
 		}
 		return n
 	case *CSR:
-		out := make([]float64, m.m.Rows)
+		out := make([]float64, m.d)
 		for i := range out {
 			for u := m.m.Indptr[i]; u < m.m.Indptr[i+1]; u++ {
 				v := m.m.Values[u]

@@ -39,8 +39,7 @@ func ScaleRows(dev array.Device, a Operator, s []float64) Restricted {
 		return Owning(a)
 	}
 	if rows, ok := RowsOf(a); ok {
-		m := sparse.Matrix{Rows: d, Cols: p, Indptr: rows.Indptr, Indices: rows.Indices,
-			Values: rows.Values}.ScaleRows(s)
+		m := sparse.Matrix{D: d, P: p, Rows: rows}.ScaleRows(s)
 		t := m.Transpose().Merge()
 		return newCSR(dev, t.Transpose(), t)
 	}

@@ -192,9 +192,7 @@ func (a sparseLines) columns(ctx context.Context, dev array.Device, set []int, u
 	if err != nil {
 		return nil, err
 	}
-	csr := linops.NewCSRBothWays(dev, x.Rows, x.Cols, space.Rows{Indptr: x.Indptr, Indices: x.Indices,
-		Values: x.Values},
-		space.Rows{Indptr: t.Indptr, Indices: t.Indices, Values: t.Values})
+	csr := linops.NewCSRBothWays(dev, x.D, x.P, x.Rows, t.Rows)
 	if u.means == nil {
 		return csr, nil
 	}
@@ -208,8 +206,8 @@ func (a sparseLines) room(rows, cols int, set []int) sparse.Matrix {
 	for _, j := range set {
 		n += a.x.Nonzeros[j]
 	}
-	return sparse.Matrix{Rows: rows, Cols: cols, Indptr: make([]int, 1, rows+1), Indices: make([]int, 0, n),
-		Values: make([]float64, 0, n)}
+	return sparse.Matrix{D: rows, P: cols, Rows: space.Rows{Indptr: make([]int, 1, rows+1),
+		Indices: make([]int, 0, n), Values: make([]float64, 0, n)}}
 }
 
 // fromColumns reads columns, which are the rows of the result.

@@ -4,38 +4,20 @@ import (
 	"slices"
 
 	"surepipe/internal/lists"
+	"surepipe/space"
 )
 
-// Matrix is a sparse matrix in CSR form on the host.
+// Matrix is a D x P sparse matrix on the host, by rows.
 type Matrix struct {
-	Rows, Cols int
-	Indptr     []int
-	Indices    []int
-	Values     []float64
+	D, P int
+	space.Rows
 }
 
 // Transpose returns the transposed matrix, each row's columns in order.
-func (m Matrix) Transpose() Matrix {
-	t := Matrix{m.Cols, m.Rows, make([]int, m.Cols+1), make([]int, len(m.Indices)), make([]float64, len(m.Values))}
-	for _, c := range m.Indices {
-		t.Indptr[c+1]++
-	}
-	for c := range m.Cols {
-		t.Indptr[c+1] += t.Indptr[c]
-	}
-	next := append([]int(nil), t.Indptr[:m.Cols]...)
-	for i := range m.Rows {
-		for u := m.Indptr[i]; u < m.Indptr[i+1]; u++ {
-			c := m.Indices[u]
-			t.Indices[next[c]], t.Values[next[c]] = i, m.Values[u]
-			next[c]++
-		}
-	}
-	return t
-}
+func (m Matrix) Transpose() Matrix { return Matrix{m.P, m.D, space.Transpose(m.Rows, m.P)} }
 
 func (m Matrix) Pick(list []int) Matrix {
-	c := Matrix{Rows: len(list), Cols: m.Cols, Indptr: make([]int, 1, len(list)+1)}
+	c := Matrix{len(list), m.P, space.Rows{Indptr: make([]int, 1, len(list)+1)}}
 	for _, i := range list {
 		lo, hi := m.Indptr[i], m.Indptr[i+1]
 		c.Indices = append(c.Indices, m.Indices[lo:hi]...)
@@ -48,8 +30,8 @@ func (m Matrix) Pick(list []int) Matrix {
 // Times returns the product with a matrix that has one entry a row at most. Entries of the result
 // that fall in the same place are not added up.
 func (m Matrix) Times(e Matrix) Matrix {
-	c := Matrix{Rows: m.Rows, Cols: e.Cols, Indptr: make([]int, 1, m.Rows+1)}
-	for i := range m.Rows {
+	c := Matrix{m.D, e.P, space.Rows{Indptr: make([]int, 1, m.D+1)}}
+	for i := range m.D {
 		for u := m.Indptr[i]; u < m.Indptr[i+1]; u++ {
 			if at := e.Indptr[m.Indices[u]]; at < e.Indptr[m.Indices[u]+1] {
 				c.Indices = append(c.Indices, e.Indices[at])
@@ -72,7 +54,7 @@ func (m Matrix) ScaleColumns(s []float64) Matrix {
 
 func (m Matrix) ScaleRows(s []float64) Matrix {
 	values := make([]float64, len(m.Values))
-	for i := range m.Rows {
+	for i := range m.D {
 		for u := m.Indptr[i]; u < m.Indptr[i+1]; u++ {
 			values[u] = m.Values[u] * s[i]
 		}
@@ -84,7 +66,7 @@ func (m Matrix) ScaleRows(s []float64) Matrix {
 // Merge adds up neighbours in the same place, in m's own memory.
 func (m Matrix) Merge() Matrix {
 	n, start := 0, 0
-	for i := range m.Rows {
+	for i := range m.D {
 		end := m.Indptr[i+1]
 		first := n
 		for u := start; u < end; u++ {
