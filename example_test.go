@@ -69,10 +69,10 @@ func Example() {
 	}
 	fmt.Printf("%.0f\n", p.Predictions)
 	// Output:
-	// gcv: 249 ± 140
-	// (intercept)    50.04
-	// area            2.54
-	// rooms          24.15
-	// town=Ware      -7.51
-	// [401 194]
+	// gcv: 266 ± 240
+	// (intercept)    56.91
+	// area            2.48
+	// rooms          21.98
+	// town=Ware       0.00
+	// [393 203]
 }

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Criterion names a number that falls as an estimator gets better, by which its weights may be
@@ -148,6 +150,25 @@ func (t Terms) widened() float64 {
 	d, first := float64(t.D), t.ResidualDF()
 	second := d - 2*t.Divergence + t.Frobenius2
 	return math.Sqrt(math.Max(d*second/(first*first), 1))
+}
+
+// twoBars is the chance that normal noise is outside of two standard errors, and manyDF the number of degrees of
+// freedom from which a mean square counts as normal.
+const twoBars, manyDF = 0.0455, 40
+
+// skewed is what the skewness of s2, a mean square of n = d/widened^2 degrees of freedom, adds in quadrature to its
+// relative standard error: the variance that it estimates is s2 n/x, with x chi-square of n degrees, and two bars about
+// s2 reach the upper quantile of that. Of one degree of freedom s2 is often a thousandth of the variance.
+func (t Terms) skewed() float64 {
+	beyond := func(n float64) float64 {
+		bar := (n/distuv.ChiSquared{K: n}.Quantile(twoBars) - 1) / 2
+		return bar*bar - 2/n
+	}
+	w := t.widened()
+	if n := math.Max(float64(t.D)/(w*w), 1); n < manyDF {
+		return math.Sqrt(beyond(n) - beyond(manyDF))
+	}
+	return 0
 }
 
 // ErrLeverage says that a fit passes through an observation whatever its value: D_ii is 1 up to

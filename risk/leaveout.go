@@ -93,8 +93,13 @@ func LeaveOneOutFromProbes(leverages *hutch.Leverages, loss LeftOut) (LeaveOneOu
 // 1986), and tells phi. It counts where the losses are alike, as those of a logistic regression without signal are:
 // all are then log 2. That of [Terms.GCV] is of as many squares as it has residual degrees of freedom, and for a new
 // row of a projection both together are too long by at most 6%, at h = 1/4.
+//
+// Squared residuals of few degrees of freedom also have [Terms.skewed].
 func (f Fitted) withFit(value, stdErr float64) (float64, float64) {
 	t, d := f.Terms, float64(f.observations())
+	if f.Loss == nil {
+		stdErr = math.Hypot(stdErr, value*t.skewed())
+	}
 	df, optimism := t.Divergence, value-t.Residual/d
 	if l := f.Loss; l != nil && l.Likelihood {
 		optimism = df / d

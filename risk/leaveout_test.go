@@ -103,3 +103,30 @@ func TestErrorOfGCVHasThatOfTheFit(t *testing.T) {
 		}
 	}
 }
+
+// Of few residual degrees of freedom a mean square is often far too small: two bars of GCV about it contain the error
+// that it estimates in nine of ten draws.
+func TestTwoBarsOfGCVCoverWithFewDegreesOfFreedom(t *testing.T) {
+	const d, draws = 64, 1000
+	r := rand.New(rand.NewPCG(8, 8))
+	for _, left := range []int{1, 2, 5, 9} {
+		within := 0
+		for range draws {
+			residuals := make([]float64, d)
+			for i := range left {
+				residuals[i] = r.NormFloat64()
+			}
+			terms := risk.Terms{D: d, Divergence: float64(d - left), Frobenius2: float64(d - left)}
+			for _, v := range residuals {
+				terms.Residual += v * v
+			}
+			value, bar := risk.GCV.Rule().Value(risk.Fitted{Terms: terms, Criteria: terms.Criteria(0, residuals)})
+			if math.Abs(value-d/float64(left)) <= 2*bar {
+				within++
+			}
+		}
+		if within < draws*9/10 {
+			t.Errorf("%d degrees of freedom: %d of %d draws are within two bars", left, within, draws)
+		}
+	}
+}

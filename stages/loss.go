@@ -25,10 +25,10 @@ type LossTerms struct {
 	// Likelihood says that l is a negative log-likelihood but for terms of y alone.
 	Likelihood bool
 	// Size is the number of observations as Schwarz's criterion counts them, 0 for that of y.
-	Size   int
-	Fitted []float64
-	// Predicts says that Fitted is an expectation of y, and not z itself because the loss has none.
-	Predicts bool
+	Size int
+	// Fitted is the expectation of y, or z itself where the loss has none, and Residuals minus the slope of l at z: y
+	// minus its expectation for a likelihood of the exponential family, martingale residuals of times of events.
+	Fitted, Residuals []float64
 }
 
 func lossTerms(l loss.Loss, z, y array.Batch) *LossTerms {
@@ -37,7 +37,7 @@ func lossTerms(l loss.Loss, z, y array.Batch) *LossTerms {
 	}
 	known := loss.StructureOf(l)
 	t := &LossTerms{Name: known.Name, Likelihood: known.Likelihood, Value: l.Value(z, y), Deviance: math.NaN(),
-		Fitted: z.ToHost(), Predicts: known.Mean != nil}
+		Fitted: z.ToHost(), Residuals: residualsOf(l, z, y)}
 	if t.Name == "" {
 		t.Name = "custom"
 	}
@@ -54,6 +54,15 @@ func lossTerms(l loss.Loss, z, y array.Batch) *LossTerms {
 		known.Mean(t.Fitted, t.Fitted)
 	}
 	return t
+}
+
+func residualsOf(l loss.Loss, z, y array.Batch) []float64 {
+	dev := z.Device()
+	slope := dev.Alloc(1, z.N())
+	defer slope.Free()
+	l.Gradient(slope, z, y)
+	dev.Lin(slope, -1, slope, 0, slope)
+	return slope.ToHost()
 }
 
 // misfit is the squared norm that stands for ||y - mu_hat||^2 where errors are weighed: the deviance,

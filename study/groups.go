@@ -1,9 +1,11 @@
 package study
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
+	"surepipe/internal/lists"
 	"surepipe/risk/folds"
 	"surepipe/risk/warning"
 )
@@ -20,35 +22,39 @@ const mostAlike, leastSteps = 5, 2.5
 // An effect of the column that is no straight line, but smooth, makes B large too. Neighbouring values then agree: the
 // mean square of the differences of their means (von Neumann) takes the place of B, with 3 in the place of the first 2
 // and above 2.5, or there is no note.
-// Residuals are those about the estimate of the mean, where the loss has one. Columns of texts are indicators in X,
-// which leave residuals of mean 0.
+// Columns of texts are indicators in X, which leave residuals of mean 0.
 func (r *Swept) rowsInGroups(notes *Notes) {
-	t, mu := r.Data.Table, r.Chosen.MuHat
-	if l := r.Chosen.LossTerms; l != nil {
-		if mu = l.Fitted; !l.Predicts {
-			return
-		}
-	}
-	if t == nil || t.X == nil || len(mu) != len(t.Y) || t.Groups != nil || r.Options.Folds.Blocks > 0 {
+	t, residuals := r.Data.Table, r.residuals()
+	if t == nil || t.X == nil || len(residuals) != len(t.Y) || t.Groups != nil || r.Options.Folds.Blocks > 0 {
 		return
 	}
 	name, most := "", 0.0
 	for j, column := range t.Design.Columns() {
-		labels, n := wholeNumbers(t.X.ColView(j).AtVec, len(mu))
-		if n < 3 || 2*n > len(mu) {
+		labels, n := wholeNumbers(t.X.ColView(j).AtVec, len(residuals))
+		if n < 3 || 2*n > len(residuals) {
 			continue
 		}
-		residual := func(i int) float64 { return r.Data.Y[i] - mu[i] }
-		if z, steps := alikeWithin(folds.Members(labels, n), residual); z > most && steps > leastSteps {
+		if z, steps := alikeWithin(folds.Members(labels, n), residuals); z > most && steps > leastSteps {
 			name, most = column, z
 		}
 	}
 	if most > mostAlike {
-		notes.Add(warning.RowsInGroups, "rows with the same %s have residuals that agree, %.2g standard deviations "+
-			"beyond chance: if they belong together, such as visits of a patient, new ones are predicted worse than "+
-			"the criteria say; leave them out together, --groups %s (or the effect of %s jumps)", name, most, name,
-			name)
+		beyond := fmt.Sprintf("%.2g standard deviations beyond chance", most)
+		if math.IsInf(most, 1) {
+			beyond = "exactly"
+		}
+		notes.Add(warning.RowsInGroups, "rows with the same %s have residuals that agree, %s: if they belong "+
+			"together, such as visits of a patient, new ones are predicted worse than the criteria say; leave them "+
+			"out together, --groups %s (or the effect of %s jumps)", name, beyond, name, name)
 	}
+}
+
+// residuals are those of the chosen fit, nil where only the lines are known.
+func (r *Swept) residuals() []float64 {
+	if l := r.Chosen.LossTerms; l != nil {
+		return l.Residuals
+	}
+	return lists.Make(len(r.Chosen.MuHat), func(i int) float64 { return r.Data.Y[i] - r.Chosen.MuHat[i] })
 }
 
 // wholeNumbers numbers the values of a column of whole numbers, in their order, and counts them; 0 for another column.
@@ -69,20 +75,20 @@ func wholeNumbers(at func(i int) float64, d int) (labels []int, n int) {
 
 // alikeWithin is by how many standard deviations the mean square of residuals between groups exceeds that within: of
 // their means about the mean of all, and of the differences of neighbours' means over 1/n_k + 1/n_l.
-func alikeWithin(groups [][]int, residual func(i int) float64) (all, neighbours float64) {
+func alikeWithin(groups [][]int, residuals []float64) (all, neighbours float64) {
 	d, sum := 0, 0.0
 	means := make([]float64, len(groups))
 	for k, g := range groups {
 		for _, i := range g {
-			means[k] += residual(i) / float64(len(g))
-			sum += residual(i)
+			means[k] += residuals[i] / float64(len(g))
+			sum += residuals[i]
 			d++
 		}
 	}
 	between, steps, within := 0.0, 0.0, 0.0
 	for k, g := range groups {
 		for _, i := range g {
-			within += (residual(i) - means[k]) * (residual(i) - means[k])
+			within += (residuals[i] - means[k]) * (residuals[i] - means[k])
 		}
 		off := means[k] - sum/float64(d)
 		between += float64(len(g)) * off * off

@@ -30,7 +30,7 @@ func TestGroupsAreToldFromCurves(t *testing.T) {
 				}
 			}
 			labels, n := wholeNumbers(func(i int) float64 { return column[i] }, len(column))
-			all, steps := alikeWithin(folds.Members(labels, n), func(i int) float64 { return residuals[i] })
+			all, steps := alikeWithin(folds.Members(labels, n), residuals)
 			if n != subjects {
 				t.Fatalf("%d values, expected %d", n, subjects)
 			}

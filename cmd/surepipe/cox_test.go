@@ -200,15 +200,18 @@ func TestCoxErrors(t *testing.T) {
 	}
 }
 
-// Groups of events are left out by refits, which is the default then; visits of counts that agree are told.
+// Groups of events are left out by refits, which is the default then; visits of counts and rows of events that agree
+// are told.
 func TestGroupsUnderOtherLosses(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 2))
-	var events, counts strings.Builder
+	var events, counts, repeated strings.Builder
 	events.WriteString("id,x,t,e\n")
+	repeated.WriteString("id,x,t,e\n")
 	counts.WriteString("id,x,n\n")
 	for id := range 30 {
-		much := math.Exp(r.NormFloat64())
+		much, row := math.Exp(r.NormFloat64()), fmt.Sprintf("%d,%g,%g,%d\n", id, r.NormFloat64(), r.ExpFloat64(), id%2)
 		for range 4 {
+			repeated.WriteString(row)
 			x, n, below := r.NormFloat64(), 0, 5*much
 			for below -= r.ExpFloat64(); below > 0; below -= r.ExpFloat64() {
 				n++
@@ -222,9 +225,16 @@ func TestGroupsUnderOtherLosses(t *testing.T) {
 	if s.Criterion != "cv" || strings.Contains(fmt.Sprint(s.Warnings), "criterion-undefined") {
 		t.Errorf("criterion %s, warnings %v", s.Criterion, s.Warnings)
 	}
-	_, _, s = sweepLines(t, "--problem", "lasso", "--loss", "poisson", "--data", text(t, "n.csv", counts.String()),
-		"--response", "n", "--lambda", "0.1max:max:3")
-	if got := fmt.Sprint(s.Warnings); !strings.Contains(got, "rows-in-groups") {
-		t.Errorf("warnings %s", got)
+	for _, c := range []struct{ data, as string }{
+		{counts.String(), "poisson --response n"}, {repeated.String(), "cox --response e --time t"},
+		{events.String(), "cox --response e --time t"},
+	} {
+		args := append(strings.Fields("--problem lasso --lambda 0.1max:max:3 --loss "+c.as), "--data",
+			text(t, "n.csv", c.data))
+		_, _, s = sweepLines(t, args...)
+		got := fmt.Sprint(s.Warnings)
+		if told := strings.Contains(got, "rows-in-groups"); told == (c.data == events.String()) {
+			t.Errorf("%s: warnings %s", c.as, got)
+		}
 	}
 }
