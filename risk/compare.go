@@ -153,19 +153,23 @@ func distance(a, b *Packed) float64 {
 	return floats.Norm(diff, 2)
 }
 
-// paired is the standard error of the mean of d differences of which the projection is known.
+// paired is the standard error of the mean of d differences of which the projection is known, widened by Student's
+// distribution where they are of units of several observations.
 func paired(a, b Fit) float64 {
 	units := cmp.Or(a.Units, a.D)
 	if !alike(a.Losses, b.Losses) || a.Units != b.Units || units < 2 {
 		return math.NaN()
 	}
-	d := float64(units)
+	d, wide := float64(units), 1.0
+	if units < a.D {
+		wide = hutch.Widened(units - 1)
+	}
 	norm, mean := distance(a.Losses, b.Losses), math.Abs(a.Value-b.Value)*math.Sqrt(d)
 	probes := influence(a.Influences, b.Influences)
 	if mean >= norm {
 		return probes
 	}
-	return math.Hypot(math.Sqrt(norm-mean)*math.Sqrt(norm+mean)/math.Sqrt(d*(d-1)), probes)
+	return math.Hypot(wide*math.Sqrt(norm-mean)*math.Sqrt(norm+mean)/math.Sqrt(d*(d-1)), probes)
 }
 
 // notLinear is the share of either fit's error by the probes that is added to that of a difference: in

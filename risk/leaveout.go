@@ -116,11 +116,14 @@ func (f Fitted) gcv() (float64, float64) { return f.withFit(f.Criteria.GCV, f.Cr
 func (f Fitted) alo() (float64, float64) { return f.withFit(f.Criteria.ALO, f.Criteria.ALOStdErr) }
 
 // withoutUnits is a mean error of prediction of units that were left out, with the noise of the fit where these are
-// single observations: errors over groups have it.
+// single observations: errors over groups have it, and those over few are widened by Student's distribution.
 func (f Fitted) withoutUnits(c *CrossValidation) (float64, float64) {
 	value, stdErr := c.estimated()
-	if c == nil || c.Units < f.observations() {
+	if c == nil {
 		return value, stdErr
+	}
+	if c.Units < f.observations() {
+		return value, stdErr * hutch.Widened(c.Units-1)
 	}
 	return f.withFit(value, stdErr)
 }

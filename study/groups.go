@@ -49,6 +49,21 @@ func (r *Swept) rowsInGroups(notes *Notes) {
 	}
 }
 
+// leastGroups is the number of groups from which they tell how much groups differ.
+const leastGroups = 5
+
+// fewGroups warns where the errors of very few groups are compared.
+func (r *Swept) fewGroups(notes *Notes) {
+	f := r.Options.Folds
+	if rule := r.Options.Criterion.Rule(); f.Groups == nil || !rule.Blocks && !rule.Refits {
+		return
+	}
+	if _, n := f.Units(len(f.Groups) * max(f.Each, 1)); n < leastGroups {
+		notes.Add(warning.FewGroups, "there are %d groups of %s only: what their errors say of a new group, and of the "+
+			"weight that is best for it, is little; the error bars are widened for so few", n, f.By)
+	}
+}
+
 // residuals are those of the chosen fit, nil where only the lines are known.
 func (r *Swept) residuals() []float64 {
 	if l := r.Chosen.LossTerms; l != nil {

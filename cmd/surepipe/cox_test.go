@@ -200,6 +200,26 @@ func TestCoxErrors(t *testing.T) {
 	}
 }
 
+// Fewer than five groups are said to be few, under every criterion that leaves groups out and no other.
+func TestFewGroupsAreMarked(t *testing.T) {
+	for groups, marked := range map[int]bool{2: true, 4: true, 5: false} {
+		r := rand.New(rand.NewPCG(5, uint64(groups)))
+		table := "site,x,z,y\n"
+		for i := range 60 {
+			x := r.NormFloat64()
+			table += fmt.Sprintf("s%d,%g,%g,%g\n", i%groups, x, r.NormFloat64(), x+r.NormFloat64())
+		}
+		for _, criterion := range []string{"lgo", "cv", "gcv"} {
+			_, _, s := sweepLines(t, "--problem", "ridge", "--data", text(t, "g.csv", table), "--response", "y",
+				"--groups", "site", "--criterion", criterion, "--lambda", "0.1:10:3")
+			told := strings.Contains(fmt.Sprint(s.Warnings), "few-groups")
+			if told != (marked && criterion != "gcv") {
+				t.Errorf("%d groups, %s: %v", groups, criterion, s.Warnings)
+			}
+		}
+	}
+}
+
 // Groups of events are left out by refits, which is the default then; visits of counts and rows of events that agree
 // are told.
 func TestGroupsUnderOtherLosses(t *testing.T) {

@@ -103,6 +103,10 @@ var (
 			"values, which fits join: the least of a criterion without refits over such fits is often far below the " +
 			"error of predicting another observation",
 		Do: "choose by `--criterion cv`"})
+	FewGroups = row(Kind{Code: "few-groups", Severity: Caution,
+		Says: "fewer than five groups are left out, one after the other: they say little of how much a new group " +
+			"differs, and which weight is best for it",
+		Do: "take the error bar, which is widened for so few, at its word; give more groups"})
 	Unsure = row(Kind{Code: "unsure-points",
 		Says: "at some points the error bar exceeds the value, or most leverages are near 1: they compete by the sum " +
 			"of value and bar",
