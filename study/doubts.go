@@ -104,8 +104,7 @@ func (r *Swept) Doubts() (all Notes) {
 		all.Add(warning.NoLeaveOneOut, "leave-one-out is not known at %d of %d points because of up to %d "+
 			"observations, "+why+": the minimizer is that of the others", missing, s.Points, most)
 	}
-	for _, add := range []func(*Notes){r.doubtfulChoice, r.passedOver, r.rowsInGroups, r.fewGroups,
-		r.nearData} {
+	for _, add := range []func(*Notes){r.doubtfulChoice, r.passedOver, r.inGroups, r.nearData} {
 		add(&all)
 	}
 	all = append(all, AuditNotes(s.Audits)...)

@@ -49,6 +49,11 @@ func (r *Swept) rowsInGroups(notes *Notes) {
 	}
 }
 
+func (r *Swept) inGroups(notes *Notes) {
+	r.rowsInGroups(notes)
+	r.fewGroups(notes)
+}
+
 // leastGroups is the number of groups from which they tell how much groups differ.
 const leastGroups = 5
 
@@ -59,8 +64,8 @@ func (r *Swept) fewGroups(notes *Notes) {
 		return
 	}
 	if _, n := f.Units(len(f.Groups) * max(f.Each, 1)); n < leastGroups {
-		notes.Add(warning.FewGroups, "there are %d groups of %s only: what their errors say of a new group, and of the "+
-			"weight that is best for it, is little; the error bars are widened for so few", n, f.By)
+		notes.Add(warning.FewGroups, "there are %d groups of %s only: what their errors say of a new group, and of "+
+			"the weight that is best for it, is little; the error bars are widened for so few", n, f.By)
 	}
 }
 
