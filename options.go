@@ -1,8 +1,11 @@
 package surepipe
 
 import (
+	"cmp"
 	"log/slog"
+	"reflect"
 	"strconv"
+	"strings"
 
 	"surepipe/internal/lists"
 	"surepipe/internal/noise"
@@ -11,6 +14,7 @@ import (
 	"surepipe/risk"
 	"surepipe/risk/folds"
 	"surepipe/study"
+	"surepipe/study/load"
 	"surepipe/study/request"
 	"surepipe/vjp"
 )
@@ -61,30 +65,6 @@ type Options struct {
 	Warn     func(Warning)
 }
 
-// Table says which columns of a table are what; its Response is the column that is y.
-type Table struct {
-	Response string
-	// Index is the column of the places of a sequence.
-	Index string
-	// Drop leaves columns out, Only takes no others, and those in Categorical are numbers that stand for categories.
-	Drop, Only, Categorical []string
-	// Missing says what to do about missing values: "error", "drop" or "mean"; NA are the texts that stand for one.
-	Missing string
-	NA      []string
-	// Weights is the column of the weights of the observations, Groups that of groups of them that are left out
-	// together. Offset is what the linear predictor has besides X b, and Exposure that by its exponential; y are the
-	// numbers of successes among Trials.
-	Weights, Groups, Offset, Exposure, Trials string
-	// Time, Start and Strata are those of events, with the Cox losses: the column of the times, where there is one that
-	// of the times from which on observations are at risk, and that of groups with hazards of their own.
-	Time, Start, Strata string
-	// Success is the level of a response of two that is 1.
-	Success string
-	// Factors, Lower and Upper are NAME=NUMBER for coefficients, or patterns of names, or a number for all: factors of
-	// their penalties, 0 for none, and bounds.
-	Factors, Lower, Upper []string
-}
-
 // Compute says how an estimate is computed. None of it changes what is estimated.
 type Compute struct {
 	// Solver is one of [Solvers], with its tolerance and its most iterations; Derivative is implicit or unrolled.
@@ -121,6 +101,8 @@ type (
 	Warning = pipeline.Warning
 	// Folds divide observations into those that are left out together.
 	Folds = folds.Folds
+	// Table says which columns of a table are what.
+	Table = load.Table
 	// Criterion is a number that falls as an estimator gets better, one of [Criteria].
 	Criterion = risk.Criterion
 )
@@ -176,17 +158,17 @@ func (o *Options) request() (*request.Request, error) {
 		}
 		r.Specification, r.Spec = spec, "spec"
 	}
+	missing := r.Table.Missing
+	r.Table = o.Table
+	r.Table.Missing = cmp.Or(o.Table.Missing, missing)
+	for field, column := range reflect.ValueOf(o.Table).Fields() {
+		given[strings.ToLower(field.Name)] = !column.IsZero()
+	}
 	for _, text := range []struct {
 		option string
 		to     *string
 		value  string
 	}{
-		{"response", &r.Table.Response, o.Table.Response}, {"index", &r.Table.Index, o.Table.Index},
-		{"missing", &r.Table.Missing, o.Table.Missing}, {"weights", &r.Table.Weights, o.Table.Weights},
-		{"groups", &r.Table.Groups, o.Table.Groups}, {"offset", &r.Table.Offset, o.Table.Offset},
-		{"exposure", &r.Table.Exposure, o.Table.Exposure}, {"trials", &r.Table.Trials, o.Table.Trials},
-		{"time", &r.Table.Time, o.Table.Time}, {"start", &r.Table.Start, o.Table.Start},
-		{"strata", &r.Table.Strata, o.Table.Strata}, {"success", &r.Table.Success, o.Table.Success},
 		{"lambda2", &r.Weights.Lambda2, o.Lambda2}, {"lambda", &r.Weights.Lambda, o.Lambda},
 		{"gamma", &r.Weights.Gamma, o.Gamma}, {"sigma2", &r.Sigma2Method, o.Sigma2By}, {"loss", &r.Loss.Name, o.Loss},
 		{"solver", &r.Solver.Name, string(o.Solver)}, {"derivative", &r.Solver.Derivative, o.Derivative},
@@ -195,23 +177,12 @@ func (o *Options) request() (*request.Request, error) {
 		set(given, text.option, text.to, text.value, text.value != "")
 	}
 	o.correlation(r, given)
-	for _, list := range []struct {
-		option string
-		to     *[]string
-		value  []string
-	}{
-		{"drop", &r.Table.Drop, o.Table.Drop}, {"only", &r.Table.Only, o.Table.Only},
-		{"categorical", &r.Table.Categorical, o.Table.Categorical}, {"na", &r.Table.NA, o.Table.NA},
-		{"effects", &r.EffectNames, o.Effects}, {"factors", &r.Factors, o.Table.Factors},
-		{"lower", &r.Lower, o.Table.Lower}, {"upper", &r.Upper, o.Table.Upper},
-	} {
-		set(given, list.option, list.to, list.value, list.value != nil)
-	}
+	set(given, "effects", &r.EffectNames, o.Effects, o.Effects != nil)
 	if o.Intercept != nil {
 		set(given, "intercept", &r.Intercept, *o.Intercept, true)
 	}
 	if o.Standardize != nil {
-		set(given, "standardize", &r.Table.Standardize, *o.Standardize, true)
+		set(given, "standardize", &r.Standardize, *o.Standardize, true)
 	}
 	if o.Order != nil {
 		set(given, "order", &r.Order, *o.Order, true)

@@ -51,14 +51,14 @@ func (c *Contents) columns() (names, of []string) {
 }
 
 func (f *Source) coordinates(data *Contents) (err error) {
-	c, v := &data.Coordinates, f.Variant
+	c, t := &data.Coordinates, &f.Table
 	for _, o := range []struct {
 		option  string
 		list    []string
 		missing float64
 		to      *[]float64
-	}{{"factors", v.Factors, 1, &c.Factors}, {"lower", v.Lower, math.Inf(-1), &c.Lower},
-		{"upper", v.Upper, math.Inf(1), &c.Upper}} {
+	}{{"factors", t.Factors, 1, &c.Factors}, {"lower", t.Lower, math.Inf(-1), &c.Lower},
+		{"upper", t.Upper, math.Inf(1), &c.Upper}} {
 		if o.list == nil {
 			continue
 		}

@@ -45,7 +45,7 @@ type Source struct {
 
 // Variant is a variant of a problem.
 type Variant struct {
-	Intercept              bool
+	Intercept, Standardize bool
 	Loss                   problems.Loss
 	Effects                problems.Effects
 	Anisotropic, Vectorial bool
@@ -55,10 +55,8 @@ type Variant struct {
 	Degree *int
 	// Mix is alpha of the elastic net, nil for one with two weights.
 	Mix *float64
-	// Factors, Lower and Upper are NAME=NUMBER for the coefficients of columns, or those whose names match a pattern,
-	// or NUMBER for all: factors of their penalties, and bounds. ColumnGroups is a file of the groups of columns.
-	Factors, Lower, Upper []string
-	ColumnGroups          string
+	// ColumnGroups is a file of the groups of columns.
+	ColumnGroups string
 }
 
 // Variance is what was found of sigma2 when the data were read.
@@ -78,7 +76,7 @@ func (f *Source) LossOf() problems.Loss {
 
 func (f *Source) vary(data *problems.Data) {
 	v := f.Variant
-	data.Intercept, data.Standardize, data.Loss, data.Effects = v.Intercept, f.Table.Standardize, v.Loss, v.Effects
+	data.Intercept, data.Standardize, data.Loss, data.Effects = v.Intercept, v.Standardize, v.Loss, v.Effects
 	data.Anisotropic, data.Vectorial, data.Order = v.Anisotropic, v.Vectorial, v.Degree
 	data.Mix = v.Mix
 	if v.EffectsOpen {

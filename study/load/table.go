@@ -22,20 +22,28 @@ import (
 // IgnoredText is the text of [warning.IgnoredArrays]: the file and its arrays.
 const IgnoredText = "%s: arrays that nothing uses are ignored: %.200s"
 
-// Beside are columns of a table that are neither y nor columns of X.
-type Beside = design.Beside
-
-// Table says what the columns of a table are, and those of X.
+// Table says which columns of a table are what. The name of each field, in lower case, is that of an option.
 type Table struct {
-	Response, Index         string
+	// Response is the column that is y, and Index that of the places of a sequence.
+	Response, Index string
+	// Drop leaves columns out, Only takes no others, and those in Categorical are numbers that stand for categories.
 	Drop, Only, Categorical []string
-	Missing                 string
-	NA                      []string // nil for the default
-	Beside
-	// Success is the level of a response that is 1, "" for the second of two.
-	Success     string
-	Groups      string
-	Standardize bool
+	// Missing says what to do about missing values: "error", "drop" or "mean"; NA are the texts that stand for one, nil
+	// for the default.
+	Missing string
+	NA      []string
+	// Weights is the column of the weights of the observations, Groups that of groups of them that are left out
+	// together. Offset is what the linear predictor has besides X b, and Exposure that by its exponential; y are the
+	// numbers of successes among Trials.
+	Weights, Groups, Offset, Exposure, Trials string
+	// Time, Start and Strata are those of events, with the Cox losses: the column of the times, where there is one that
+	// of the times from which on observations are at risk, and that of groups with hazards of their own.
+	Time, Start, Strata string
+	// Success is the level of a response of two that is 1, "" for the second.
+	Success string
+	// Factors, Lower and Upper are NAME=NUMBER for coefficients, or patterns of names, or a number for all: factors of
+	// their penalties, 0 for none, and bounds. They are for columns of an array X too.
+	Factors, Lower, Upper []string
 }
 
 // mostSpread is the ratio of the standard deviations of columns from which their units are likely
@@ -59,7 +67,9 @@ func (f *Source) gaps() bool { return f.Table.Missing == string(design.Drop) }
 func (t *Table) options() design.Options {
 	o := design.Options{
 		Response: t.Response, Index: t.Index, Drop: t.Drop, Only: t.Only, Categorical: t.Categorical,
-		Beside: t.Beside, NA: t.NA, Coding: design.Coding{Success: t.Success},
+		Beside: design.Beside{Weights: t.Weights, Offset: t.Offset, Exposure: t.Exposure, Trials: t.Trials, Time: t.Time,
+			Start: t.Start, Strata: t.Strata},
+		NA: t.NA, Coding: design.Coding{Success: t.Success},
 	}
 	if t.Response != "" {
 		o.Groups = t.Groups
@@ -308,7 +318,7 @@ func (f *Source) unpenalized() bool {
 }
 
 func (f *Source) noteScales(n *study.Notes, spread func() (means, deviations []float64)) {
-	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Table.Standardize || f.unpenalized() {
+	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Standardize || f.unpenalized() {
 		return
 	}
 	_, deviations := spread()

@@ -35,7 +35,7 @@ func (r *Request) checkInputs() error {
 	case r.D != "" && !named.Analysis:
 		return study.Errorf("--D is for generalized-lasso, whose penalty is lambda ||D b||_1; a specification names " +
 			"the files of its matrices itself")
-	case r.Table.Standardize && r.Spec == "" && !named.Design:
+	case r.Standardize && r.Spec == "" && !named.Design:
 		return study.Errorf("--standardize is for %s and specifications, found --problem %s",
 			strings.Join(problems.Regressions(), ", "), r.Problem)
 	case r.Intercept && r.Spec == "" && !named.Design:
@@ -72,7 +72,7 @@ func (r *Request) adopt(s *problems.Spec) {
 	adopt(r, "max-iter", &r.Solver.MaxIter, s.Solver.MaxIter)
 	adopt(r, "derivative", &r.Solver.Derivative, string(s.Solver.Derivative))
 	adopt(r, "intercept", &r.Intercept, s.Intercept)
-	adopt(r, "standardize", &r.Table.Standardize, s.Standardize)
+	adopt(r, "standardize", &r.Standardize, s.Standardize)
 	adopt(r, "effects", &r.Effects, s.Effects)
 	adopt(r, "sigma2", &r.Sigma2Method, s.Sigma2Method)
 }

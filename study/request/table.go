@@ -60,7 +60,7 @@ func (r *Request) checkTable(l problems.Layout) error {
 		r.Intercept = l.Design && !r.LossOf().Timed()
 	}
 	if !r.Given("standardize") {
-		t.Standardize = l.Design
+		r.Standardize = l.Design
 	}
 	return nil
 }
