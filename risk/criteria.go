@@ -48,6 +48,13 @@ type Criteria struct {
 	ALO, ALOStdErr, ALOProbesErr float64
 }
 
+// Undefined are criteria of which none is defined.
+func Undefined() Criteria {
+	none := math.NaN()
+	return Criteria{GCV: none, GCVStdErr: none, GCVTraceErr: none, AIC: none, BIC: none, Sigma2DF: none, ALO: none,
+		ALOStdErr: none, ALOProbesErr: none}
+}
+
 // leastShare is the share of the d residual degrees of freedom below which they count as none: the
 // quotient of two rounding errors is not an estimate.
 const leastShare = 1e-9
@@ -129,10 +136,9 @@ func (t Terms) Criteria(divergenceErr float64, residuals []float64) Criteria {
 
 // CriteriaOf is [Terms.Criteria] of residuals in parts, which are read several times.
 func (t Terms) CriteriaOf(divergenceErr float64, residuals iter.Seq[[]float64]) Criteria {
-	c := Criteria{
-		GCV: t.GCV(), GCVTraceErr: t.GCVErrOfTrace(divergenceErr), AIC: t.AIC(), BIC: t.BIC(), Sigma2DF: t.Sigma2DF(),
-		ALO: math.NaN(), ALOStdErr: math.NaN(), ALOProbesErr: math.NaN(),
-	}
+	c := Undefined()
+	c.GCV, c.GCVTraceErr, c.Sigma2DF = t.GCV(), t.GCVErrOfTrace(divergenceErr), t.Sigma2DF()
+	c.AIC, c.BIC = t.AIC(), t.BIC()
 	_, spread := meanOfSquares(residuals)
 	share := float64(t.D) / t.ResidualDF()
 	c.GCVStdErr = math.Hypot(share*share*spread*t.widened(), c.GCVTraceErr)

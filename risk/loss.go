@@ -38,11 +38,9 @@ func (t LossTerms) information(penalty float64) float64 {
 
 // Criteria are those that follow from the terms: AIC and BIC. The others are NaN.
 func (t LossTerms) Criteria() Criteria {
-	none := math.NaN()
-	return Criteria{
-		GCV: none, GCVStdErr: none, GCVTraceErr: none, Sigma2DF: none, ALO: none, ALOStdErr: none, ALOProbesErr: none,
-		AIC: t.AIC(), BIC: t.BIC(),
-	}
+	c := Undefined()
+	c.AIC, c.BIC = t.AIC(), t.BIC()
+	return c
 }
 
 // LeftOutPredictors estimates the linear predictor of every observation in a fit to all others,

@@ -200,6 +200,14 @@ func (j *Job) residuals(mu []float64) iter.Seq[[]float64] {
 	}
 }
 
+func (j *Job) allResiduals(mu []float64) []float64 {
+	all := make([]float64, 0, len(j.Y))
+	for part := range j.residuals(mu) {
+		all = append(all, part...)
+	}
+	return all
+}
+
 func (j *Job) criteria(ctx context.Context, r *Risk) error {
 	if r.LossTerms = j.lossTerms; r.LossTerms != nil {
 		return j.lossCriteria(ctx, r)
@@ -208,13 +216,7 @@ func (j *Job) criteria(ctx context.Context, r *Risk) error {
 		return j.correlatedCriteria(ctx, r)
 	}
 	r.Criteria = r.Terms().CriteriaOf(r.Trace.Error(), j.residuals(r.MuHat))
-	plain := sync.OnceValue(func() []float64 {
-		all := make([]float64, 0, len(j.Y))
-		for part := range j.residuals(r.MuHat) {
-			all = append(all, part...)
-		}
-		return all
-	})
+	plain := sync.OnceValue(func() []float64 { return j.allResiduals(r.MuHat) })
 	all := sync.OnceValue(func() []float64 { return j.forLeaving(slices.Clone(plain())) })
 	if err := j.leaveGroupsSquared(ctx, r, plain); err != nil || j.several() {
 		return err

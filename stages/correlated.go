@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
-	"surepipe/array"
 	"surepipe/risk"
 )
 
@@ -23,19 +22,16 @@ const (
 	formBatch              = 64
 )
 
-// correlate returns the terms of the fit for correlated noise, nil for white. With C = L L*, over all unit vectors or
+// correlate returns the terms of the fit for correlated noise. With C = L L*, over all unit vectors or
 // random signs w,
 //
 //	tr C D = E w* L* D L w,   tr (C D)^2 = E ||L* D L w||^2,
 //
 // and tr C' D = E w* L^{-1} C' D L w for the C' of other rho.
-func (j *Job) correlate(ctx context.Context, residuals func() []float64) (*risk.Correlated, error) {
+func (j *Job) correlate(ctx context.Context, residuals []float64) (*risk.Correlated, error) {
 	noise := j.settings.Noise
-	if noise.Rho == 0 {
-		return nil, nil
-	}
 	d, rho := len(j.Y), risk.AR1(noise.Rho)
-	c := &risk.Correlated{Residual: rho.Form(residuals()), All: rho.Squares(d), Most: rho.Most()}
+	c := &risk.Correlated{Residual: rho.Form(residuals), All: rho.Squares(d), Most: rho.Most()}
 	rng, exact, count := rand.New(rand.NewPCG(formSeed, uint64(d))), d <= exactForms, d
 	if !exact {
 		count = formProbes
@@ -85,30 +81,13 @@ func (j *Job) coloured(ctx context.Context, rho risk.AR1, w []float64, k int) ([
 	for n := range k {
 		rho.Colour(colour[n*d : (n+1)*d])
 	}
-	v, image := j.view.Put(colour, k, d), j.view.Alloc(k, d)
-	defer array.Free(v, image)
-	err := j.problem.Rewriting().Images(image, v, func(dst, v array.Batch) error {
-		return j.inSweeps().Apply(ctx, dst, v, make([]float64, v.K()))
-	})
-	if err != nil {
-		return nil, err
-	}
-	return image.ToHost(), j.view.Err()
+	return j.images(ctx, j.view.Put(colour, k, d))
 }
 
 // correlatedCriteria sets SURE for correlated noise. Criteria that take observations as independent are not defined.
 func (j *Job) correlatedCriteria(ctx context.Context, r *Risk) (err error) {
-	none := math.NaN()
-	r.Criteria = risk.Criteria{GCV: none, GCVStdErr: none, GCVTraceErr: none, AIC: none, BIC: none, Sigma2DF: none,
-		ALO: none, ALOStdErr: none, ALOProbesErr: none}
-	r.Correlated, err = j.correlate(ctx, func() []float64 {
-		all := make([]float64, 0, len(j.Y))
-		for part := range j.residuals(r.MuHat) {
-			all = append(all, part...)
-		}
-		return all
-	})
-	if err == nil {
+	r.Criteria = risk.Undefined()
+	if r.Correlated, err = j.correlate(ctx, j.allResiduals(r.MuHat)); err == nil {
 		t := r.Terms()
 		r.SURE, r.StdErr, r.Floored = t.SURE(), t.StdErr(), t.Floored()
 	}

@@ -116,11 +116,17 @@ func transposed(rows []float64, d int) []float64 {
 }
 
 func (j *Job) imagesOfUnits(ctx context.Context, places []int) ([]float64, error) {
-	v, image := j.view.Alloc(len(places), len(j.Y)), j.view.Alloc(len(places), len(j.Y))
-	defer array.Free(v, image)
+	v := j.view.Alloc(len(places), len(j.Y))
 	for n, i := range places {
 		hutch.UnitVectors(v.Rows(n, n+1), i)
 	}
+	return j.images(ctx, v)
+}
+
+// images are D mu_hat v of the problem that was asked for, for vectors v, which it frees.
+func (j *Job) images(ctx context.Context, v array.Batch) ([]float64, error) {
+	image := j.view.Alloc(v.K(), v.N())
+	defer array.Free(v, image)
 	err := j.problem.Rewriting().Images(image, v, func(dst, v array.Batch) error {
 		return j.inSweeps().Apply(ctx, dst, v, make([]float64, v.K()))
 	})

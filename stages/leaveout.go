@@ -3,6 +3,7 @@ package stages
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"surepipe/array"
 	"surepipe/hutch"
@@ -93,20 +94,17 @@ func (j *Job) wantsDiagonal() bool {
 		return j.settings.ALO
 	}
 	f, err := j.flatness(j.muHat())
-	return err != nil || anyOf(f.flat)
+	return err != nil || slices.Contains(f.flat, true)
 }
 
 // leave decides how the leverages will be known, and computes the diagonal where it is to be the exact
 // one.
 func (j *Job) leave(c vjp.Closed) error {
-	if j.several() || loss.StructureOf(j.problem.Loss).Coupled != nil {
-		if !j.known() {
-			j.plan = j.settings.Plan
-		}
-		return nil // no diagonal tells it
-	}
 	if !j.known() {
 		j.plan = j.settings.Plan
+	}
+	if j.several() || loss.StructureOf(j.problem.Loss).Coupled != nil {
+		return nil // no diagonal tells it
 	}
 	for _, l := range leavings {
 		if l.applies(j, c) {

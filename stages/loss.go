@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"surepipe/array"
 	"surepipe/input"
@@ -103,7 +104,7 @@ func (j *Job) lossCriteria(ctx context.Context, r *Risk) error {
 	if err != nil {
 		return err
 	}
-	some := anyOf(f.flat)
+	some := slices.Contains(f.flat, true)
 	if j.diagonal != nil && some {
 		if r.Undetermined = f.undetermined(j.diagonal); r.Undetermined > 0 {
 			if r.DivergenceLow -= r.Undetermined; r.DivergenceLow < mostFlat {
@@ -150,13 +151,4 @@ func (j *Job) lossCriteria(ctx context.Context, r *Risk) error {
 	}
 	r.ALO, r.ALOStdErr, r.ALOProbesErr = left.Mean, left.StdErr, left.ProbesErr
 	return nil
-}
-
-func anyOf(all []bool) bool {
-	for _, v := range all {
-		if v {
-			return true
-		}
-	}
-	return false
 }

@@ -63,10 +63,8 @@ func (j *Job) leftOutOf(r Risk) *verify.LeftOut {
 	if math.IsNaN(r.ALO) || j.leverages == nil || r.LossTerms != nil {
 		return nil
 	}
-	out := &verify.LeftOut{Mean: r.ALO, StdErr: r.ALOStdErr, ProbesErr: r.ALOProbesErr, Leverages: j.leverages}
-	for part := range j.residuals(r.MuHat) {
-		out.Residuals = append(out.Residuals, part...)
-	}
+	out := &verify.LeftOut{Mean: r.ALO, StdErr: r.ALOStdErr, ProbesErr: r.ALOProbesErr, Leverages: j.leverages,
+		Residuals: j.allResiduals(r.MuHat)}
 	j.clear(out.Residuals)
 	return out
 }
