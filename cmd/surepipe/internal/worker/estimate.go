@@ -112,21 +112,14 @@ type FitParams struct {
 	Wanted
 }
 
-func fit(w *worker, ctx context.Context, p FitParams) (none Fits, err error) {
+func fit(w *worker, ctx context.Context, p FitParams) (all Fits, err error) {
 	e, done, err := w.of(ctx, p.Which)
 	if err != nil {
-		return none, err
+		return all, err
 	}
 	defer done()
-	if len(e.Responses()) > 1 {
-		return fits(w, ctx, e, p.Wanted)
-	}
-	f, err := e.Fit(ctx)
-	if err != nil {
-		return none, err
-	}
-	none.Fitted, err = w.fitted(ctx, f, p.Wanted)
-	return none, err
+	all.Fitted, all.Responses, err = each(w, ctx, e, p.Wanted, func(f *Fitted) *Fitted { return f }, w.fit)
+	return all, err
 }
 
 func audit(w *worker, ctx context.Context, p FitParams) (Fits, error) {
@@ -374,11 +367,7 @@ func denoise(w *worker, ctx context.Context, p DenoiseParams) (none Swept, err e
 			surepipe.Grid{Lambda: fmt.Sprintf("%g:%g:%d", tvFrom*sigma, tvTo*sigma, tvCount)}, p.Wanted)
 		return none, err
 	}
-	f, err := e.Fit(ctx)
-	if err != nil {
-		return none, err
-	}
-	none.Fitted, err = w.fitted(ctx, f, p.Wanted)
+	none.Fitted, _, err = w.fit(ctx, e, p.Wanted)
 	return none, err
 }
 
@@ -428,11 +417,8 @@ func riskOf(w *worker, ctx context.Context, p RiskParams) (none Fitted, err erro
 		return none, err
 	}
 	defer e.Close()
-	f, err := e.Fit(ctx)
-	if err != nil {
-		return none, err
-	}
-	return w.fitted(ctx, f, p.Wanted)
+	none, _, err = w.fit(ctx, e, p.Wanted)
+	return none, err
 }
 
 type Info struct {

@@ -22,48 +22,38 @@ type Sweeps struct {
 	Responses []Swept `json:"responses,omitempty" jsonschema:"of several responses each, in the place of result, points and summary"`
 }
 
-func fits(w *worker, ctx context.Context, e *surepipe.Estimator, p Wanted) (all Fits, err error) {
-	all.Responses = make([]Fitted, len(e.Responses()))
-	err = w.each(ctx, e, &p, &all.Fitted, func(ctx context.Context, k int, e *surepipe.Estimator) (f *surepipe.Fit,
-		err error) {
-		if f, err = e.Fit(ctx); err == nil {
-			all.Responses[k], err = w.fitted(ctx, f, p)
-		}
-		return f, err
-	})
-	for _, of := range all.Responses {
-		all.Status = max(all.Status, of.Status)
+// fit is the fit of an estimator with what is wanted of it.
+func (w *worker) fit(ctx context.Context, e *surepipe.Estimator, p Wanted) (r Fitted, f *surepipe.Fit, err error) {
+	if f, err = e.Fit(ctx); err == nil {
+		r, err = w.fitted(ctx, f, p)
 	}
-	return all, err
+	return r, f, err
 }
 
-func sweeps(w *worker, ctx context.Context, e *surepipe.Estimator, g surepipe.Grid, p Wanted) (all Sweeps, err error) {
-	all.Responses = make([]Swept, len(e.Responses()))
-	err = w.each(ctx, e, &p, &all.Fitted, func(ctx context.Context, k int, e *surepipe.Estimator) (f *surepipe.Fit,
-		err error) {
-		all.Responses[k], f, err = w.sweep(ctx, e, g, p)
-		return f, err
-	})
-	for _, of := range all.Responses {
-		all.Status = max(all.Status, of.Status)
+// each calls f for the estimator of each response, and keeps and writes the fits of several together: all then has what
+// is known of all, and parts each. of is the part of T about the fit.
+func each[T any](w *worker, ctx context.Context, e *surepipe.Estimator, p Wanted, of func(*T) *Fitted,
+	f func(ctx context.Context, e *surepipe.Estimator, p Wanted) (T, *surepipe.Fit, error)) (all T, parts []T, err error) {
+	n, out, kept := len(e.Responses()), p.Out, p.Keep
+	if n == 1 {
+		all, _, err = f(ctx, e, p)
+		return all, nil, err
 	}
-	return all, err
-}
-
-// each calls f for the estimator of each response, and keeps and writes the fits together.
-func (w *worker) each(ctx context.Context, e *surepipe.Estimator, p *Wanted, to *Fitted,
-	f func(ctx context.Context, k int, e *surepipe.Estimator) (*surepipe.Fit, error)) error {
-	out, kept := p.Out, p.Keep
 	p.Out, p.Keep = "", false
-	found := make([]*surepipe.Fit, len(e.Responses()))
-	err := e.Each(ctx, func(ctx context.Context, k int, of *surepipe.Estimator) (err error) {
-		if found[k], err = f(ctx, k, of); err != nil {
-			err = study.Errorf("response %q: %w", of.Response(), err)
+	parts = make([]T, n)
+	found := make([]*surepipe.Fit, n)
+	err = e.Each(ctx, func(ctx context.Context, k int, e *surepipe.Estimator) (err error) {
+		if parts[k], found[k], err = f(ctx, e, p); err != nil {
+			err = study.Errorf("response %q: %w", e.Response(), err)
 		}
 		return err
 	})
+	to := of(&all)
+	for k := range parts {
+		to.Status = max(to.Status, of(&parts[k]).Status)
+	}
 	if err != nil || out == "" && !kept {
-		return err
+		return all, parts, err
 	}
 	m, err := e.Join(found)
 	if err == nil && out != "" {
@@ -75,5 +65,5 @@ func (w *worker) each(ctx context.Context, e *surepipe.Estimator, p *Wanted, to 
 	if err == nil && kept {
 		to.Fit, err = keep(w, w.fits, "f", m)
 	}
-	return err
+	return all, parts, err
 }

@@ -31,26 +31,22 @@ type Swept struct {
 	Path    *Array            `json:"path,omitempty" jsonschema:"a row for each of points: the intercept, NaN without one, and the coefficients"`
 }
 
-func sweep(w *worker, ctx context.Context, p SweepParams) (none Sweeps, err error) {
+func sweep(w *worker, ctx context.Context, p SweepParams) (s Sweeps, err error) {
 	e, done, err := w.of(ctx, p.Which)
 	if err != nil {
-		return none, err
+		return s, err
 	}
 	defer done()
 	g := surepipe.Grid{Lambda: p.Lambda, Lambda2: p.Lambda2, Gamma: p.Gamma,
 		Criterion: p.Criterion, Rule: p.Rule, Refine: p.Refine, Chain: p.Chain, Coefficients: p.Path}
-	var s Sweeps
-	if len(e.Responses()) > 1 {
-		s, err = sweeps(w, ctx, e, g, p.Wanted)
-	} else {
-		s.Swept, _, err = w.sweep(ctx, e, g, p.Wanted)
-	}
-	if p.Brief {
-		s.brief()
-		for k := range s.Responses {
-			s.Responses[k].brief()
-		}
-	}
+	s.Swept, s.Responses, err = each(w, ctx, e, p.Wanted, func(s *Swept) *Fitted { return &s.Fitted },
+		func(ctx context.Context, e *surepipe.Estimator, wanted Wanted) (Swept, *surepipe.Fit, error) {
+			one, f, err := w.sweep(ctx, e, g, wanted)
+			if p.Brief {
+				one.brief()
+			}
+			return one, f, err
+		})
 	return s, err
 }
 
