@@ -67,8 +67,8 @@ func (f *Source) gaps() bool { return f.Table.Missing == string(design.Drop) }
 func (t *Table) options() design.Options {
 	o := design.Options{
 		Response: t.Response, Index: t.Index, Drop: t.Drop, Only: t.Only, Categorical: t.Categorical,
-		Beside: design.Beside{Weights: t.Weights, Offset: t.Offset, Exposure: t.Exposure, Trials: t.Trials, Time: t.Time,
-			Start: t.Start, Strata: t.Strata},
+		Beside: design.Beside{Weights: t.Weights, Offset: t.Offset, Exposure: t.Exposure, Trials: t.Trials,
+			Time: t.Time, Start: t.Start, Strata: t.Strata},
 		NA: t.NA, Coding: design.Coding{Success: t.Success},
 	}
 	if t.Response != "" {

@@ -33,7 +33,8 @@ func (w *worker) fit(ctx context.Context, e *surepipe.Estimator, p Wanted) (r Fi
 // each calls f for the estimator of each response, and keeps and writes the fits of several together: all then has what
 // is known of all, and parts each. of is the part of T about the fit.
 func each[T any](w *worker, ctx context.Context, e *surepipe.Estimator, p Wanted, of func(*T) *Fitted,
-	f func(ctx context.Context, e *surepipe.Estimator, p Wanted) (T, *surepipe.Fit, error)) (all T, parts []T, err error) {
+	f func(ctx context.Context, e *surepipe.Estimator, p Wanted) (T, *surepipe.Fit, error)) (all T, parts []T,
+	err error) {
 	n, out, kept := len(e.Responses()), p.Out, p.Keep
 	if n == 1 {
 		all, _, err = f(ctx, e, p)
