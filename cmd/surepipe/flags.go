@@ -186,13 +186,13 @@ func (e *estimation) variantFlags() []cli.Flag {
 				"sparse (default: true with --response; a specification's own)"},
 		{Name: "factors", To: &e.Table.Factors,
 			Usage: "regressions: `NAME=NUMBER` of columns or patterns of names such as " +
-			"snp*, separated by commas: factors of their penalties, 0 for none (in an archive the array factors)"},
+				"snp*, separated by commas: factors of their penalties, 0 for none (in an archive the array factors)"},
 		{Name: "lower", To: &e.Table.Lower,
 			Usage: "regressions: lower bounds of coefficients, at most 0: `NAME=NUMBER` or " +
-			"patterns, or a number for all (the array lower)"},
+				"patterns, or a number for all (the array lower)"},
 		{Name: "upper", To: &e.Table.Upper,
 			Usage: "regressions: upper bounds of coefficients, at least 0, likewise, as " +
-			"`NAME=NUMBER` (the array upper)"},
+				"`NAME=NUMBER` (the array upper)"},
 		{Name: "column-groups", To: &e.ColumnGroups, Usage: "group-lasso: a `file` of the groups of the columns " +
 			"of X: a table with two columns, a name or pattern and a group, or an array of labels (default: " +
 			"the columns of X that come from one column of a table, or the array groups)",
