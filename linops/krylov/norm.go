@@ -46,10 +46,9 @@ const normMinIterations = 8
 
 // Norm2 returns ||A||_2^2, the largest eigenvalue of A*A: exactly where the structure of the
 // operator knows it, to rounding for few columns of a dense matrix, else estimated by the Lanczos
-// iteration on A*A from a Gaussian vector, which is the same for the same seed. It stops where the
-// estimated error is below Tol, or after
-// MaxIterations; Error is the accuracy in either case. An error is a cancelled context, a device
-// fault, or values that are not finite.
+// iteration on A*A from a Gaussian vector, which is the same for the same seed. That stops where
+// the estimated error is below Tol, or after MaxIterations; Error is the accuracy in either case.
+// An error is a cancelled context, a device fault, or values that are not finite.
 //
 // Golub and Van Loan, Matrix Computations, section 10.1; Kuczynski and Wozniakowski, SIAM J. Matrix
 // Anal. Appl. 13 (1992), on random starts.
