@@ -25,7 +25,8 @@ const (
 )
 
 // enough is the rule of such a solve. SURE may still change by a share of its own error ([enough.own]), or of
-// the difference to the solve's start with its error, whichever is less.
+// the difference to the solve's start with its error, 2 sigma sqrt(||A (b - b_0)||^2 + sigma2 ||D - D_0||_F^2),
+// whichever is less.
 type enough struct {
 	share, sigma, d float64
 	p               Problem
@@ -33,10 +34,12 @@ type enough struct {
 	before          solve.Compared
 	path            *Path
 	rounds          int
+	told            bool // the path has been told of this solve
 }
 
 // The divergence of a first solve is guessed to be d/firstGuess, and to grow by growth from one solve to the next, in
-// which what is allowed may fall by fallsBy; mostRounds bounds the attempts until a solution is certified.
+// which what is allowed may fall by fallsBy, as from one attempt to the next; mostRounds bounds the attempts until a
+// solution is certified.
 const (
 	firstGuess = 4
 	growth     = 1.5
@@ -52,7 +55,7 @@ func (s *solver) newEnough(y array.Batch, from *From) *enough {
 	}
 	e := &enough{share: from.Effort.Share, sigma: sigma, d: d, p: s.p, start: from.B, path: from.Path}
 	if from.Path != nil {
-		e.before = from.Path.Before
+		e.before, from.Path.Before = from.Path.Before, solve.Compared{}
 	}
 	allowed, degrees := e.own(e.before.RSS), d/firstGuess
 	if b := e.before; b.Allowed > 0 {
@@ -90,7 +93,8 @@ func (e *enough) unit(degrees float64) float64 {
 func (e *enough) tooRough(ctx context.Context, sol *solve.Solution, l *linearization, from *From) (bool, error) {
 	now := solve.Compared{}
 	var err error
-	if now.Degrees, err = l.degrees(ctx, sol.At.Y); err != nil {
+	var images array.Batch
+	if now.Degrees, images, err = l.degrees(ctx, sol.At.Y); err != nil {
 		return false, err
 	}
 	rest := residual(sol.At.Y, sol)
@@ -102,12 +106,13 @@ func (e *enough) tooRough(ctx context.Context, sol *solve.Solution, l *lineariza
 		e.p.A.Forward(step, e.start)
 		dev.Lin(step, 1, sol.MuHat, -1, step)
 		difference := now.RSS - e.before.RSS + 2*e.sigma*e.sigma*(now.Degrees-e.before.Degrees)
-		now.Allowed = math.Min(now.Allowed, e.share*math.Hypot(2*e.sigma*solve.Norm(step), difference))
+		moved := math.Hypot(solve.Norm(step), e.sigma*apart(images, e.before.Images))
+		now.Allowed = math.Min(now.Allowed, e.share*math.Hypot(2*e.sigma*moved, difference))
 	}
 	if sol.Change > 0 {
 		sol.Change = e.left(sol.Change, now.Degrees)
 		if e.rounds++; sol.Change > now.Allowed {
-			from.Effort.Error = e.errorFor(now.Allowed, now.Degrees)
+			from.Effort.Error = e.errorFor(fallsBy*now.Allowed, now.Degrees)
 			if e.rounds == mostRounds {
 				from.Effort = Effort{}
 			}
@@ -115,20 +120,53 @@ func (e *enough) tooRough(ctx context.Context, sol *solve.Solution, l *lineariza
 		}
 	}
 	if e.path != nil {
-		e.path.Before = now
+		if !images.IsZero() {
+			now.Images = images.Device().Alloc(images.K(), images.N())
+			images.Device().Copy(now.Images, images)
+		}
+		e.path.Before, e.told = now, true
 	}
 	return false, nil
+}
+
+// apart is about the Frobenius norm of the difference of two Jacobians, by their images of the same random signs; 0
+// where they are not known.
+func apart(a, b array.Batch) float64 {
+	if a.IsZero() || b.IsZero() || a.K() != b.K() || a.N() != b.N() {
+		return 0
+	}
+	t := a.Device().Alloc(a.K(), a.N())
+	defer t.Free()
+	a.Device().Lin(t, 1, a, -1, b)
+	squares, sum := make([]float64, t.K()), 0.0
+	t.Device().Dot(squares, t, t)
+	for _, v := range squares {
+		sum += v / float64(len(squares))
+	}
+	return math.Sqrt(sum)
+}
+
+// release leaves the path what it had, where it has not been told of this solve.
+func (e *enough) release() {
+	switch {
+	case e == nil:
+	case e.path == nil || e.told:
+		e.before.Images.Free()
+	default:
+		e.path.Before = e.before
+	}
 }
 
 // degreesSeed is the seed of the probe that tells about how large a divergence is: any constant.
 const degreesSeed = 0x646567
 
-func (l *linearization) degrees(ctx context.Context, y array.Batch) (float64, error) {
+// degrees is about the divergence, and the images of the probes that tell it, where these live as long as l.
+func (l *linearization) degrees(ctx context.Context, y array.Batch) (float64, array.Batch, error) {
 	if l.known.Known {
-		return l.known.Trace, nil
+		return l.known.Trace, array.Batch{}, nil
 	}
-	if rough, err := l.Rough(ctx); err != nil || !math.IsNaN(rough) {
-		return rough, err
+	if rough, images, err := l.Rough(ctx); err != nil || !math.IsNaN(rough) {
+		return rough, images, err
 	}
 	dev := y.Device()
 	w, image := dev.Alloc(2, y.N()), dev.Alloc(2, y.N())
@@ -137,8 +175,8 @@ func (l *linearization) degrees(ctx context.Context, y array.Batch) (float64, er
 	left, forms := make([]float64, 2), make([]float64, 2)
 	goal := system.Goal{Residual: math.Inf(1), Form: system.FormShare}
 	if err := l.solve(ctx, image, w, goal, left); err != nil {
-		return 0, err
+		return 0, array.Batch{}, err
 	}
 	dev.Dot(forms, w, image)
-	return math.Max((forms[0]+forms[1])/2, 0), dev.Err()
+	return math.Max((forms[0]+forms[1])/2, 0), array.Batch{}, dev.Err()
 }

@@ -114,7 +114,9 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 	if s.o.Derivative == Unrolled {
 		return s.record(ctx, y, s.differentiate(nil).choice)
 	}
-	return s.solveFrom(ctx, y, from, s.newEnough(y, &from), 0)
+	rule := s.newEnough(y, &from)
+	defer rule.release()
+	return s.solveFrom(ctx, y, from, rule, 0)
 }
 
 // solveFrom is SolveFrom by a rule for solves that need not be certified, nil for none, after some iterations.

@@ -65,6 +65,8 @@ type Path struct {
 type Compared struct {
 	RSS, Degrees float64 // ||A b - y||^2, and about the divergence
 	Allowed      float64 // by how much SURE may still have changed
+	// Images are those of some vectors, the same at every point, under D mu_hat; zero where they are not known.
+	Images array.Batch
 }
 
 // Release frees what the path holds. It may be used again, empty.
@@ -72,6 +74,7 @@ func (p *Path) Release() {
 	if p == nil {
 		return
 	}
+	p.Before.Images.Free()
 	p.Before = Compared{}
 	if p.Kept != nil {
 		p.Kept.Release()

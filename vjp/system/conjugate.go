@@ -126,7 +126,7 @@ func (c *run) free() {
 }
 
 func (c *run) iterate(ctx context.Context) error {
-	if !c.pilot && c.square == nil {
+	if !c.dst.IsZero() {
 		c.dev.Fill(c.dst, 0)
 	}
 	if !c.pilot && c.square != nil {
@@ -246,7 +246,7 @@ func (c *run) move() {
 	}
 	image := c.q
 	if c.square == nil {
-		if !c.pilot {
+		if !c.dst.IsZero() {
 			dev.LinEach(c.dst, c.ones, c.dst, c.alpha, c.q)
 		}
 		l.m.Adjoint(c.t, c.q)

@@ -51,8 +51,9 @@ type Iterated struct {
 
 	pilot struct { // shared by all probes, computed by the first that needs it
 		sync.Mutex
-		nodes map[float64]float64 // below the eigenvalues that matter to forms of an accuracy
-		trace float64             // about tr D mu_hat
+		nodes  map[float64]float64 // below the eigenvalues that matter to forms of an accuracy
+		trace  float64             // about tr D mu_hat
+		images array.Batch         // of the first pilots; zero where A*A is a product of its own
 	}
 	partial bool // the images have a part besides the system's
 	counter
@@ -208,6 +209,11 @@ func (s *Iterated) node(ctx context.Context, form float64) (float64, error) {
 	c := s.newRun(s.dev, from, Goal{Residual: implicitTol, Form: form}, 0)
 	defer c.free()
 	c.pilot = true
+	if s.square == nil && s.pilot.images.IsZero() {
+		s.pilot.images = s.dev.Alloc(pilots, s.d)
+		s.Hold(Batch{s.pilot.images})
+		c.dst = s.pilot.images
+	}
 	if err := c.iterate(ctx); err != nil {
 		return 0, err
 	}
@@ -227,12 +233,12 @@ func (s *Iterated) node(ctx context.Context, form float64) (float64, error) {
 }
 
 // Rough is the form of the pilots.
-func (s *Iterated) Rough(ctx context.Context) (float64, error) {
+func (s *Iterated) Rough(ctx context.Context) (float64, array.Batch, error) {
 	if s.partial {
-		return math.NaN(), nil
+		return s.Base.Rough(ctx)
 	}
 	_, err := s.node(ctx, FormShare)
-	return s.pilot.trace, err
+	return s.pilot.trace, s.pilot.images, err
 }
 
 // A preconditioner is J in the coordinates of the system's space, and K = J^{-1} - I.

@@ -30,8 +30,9 @@ type System interface {
 	Steps() (most, failed int)
 	// Settles reports whether Apply reaches its goal for a pilot probe, where that is in doubt.
 	Settles(ctx context.Context) (bool, error)
-	// Rough is about tr D mu_hat, where a pilot probe says so that other probes need in any case; else NaN.
-	Rough(ctx context.Context) (trace float64, err error)
+	// Rough is about tr D mu_hat, where pilot probes say so that other probes need in any case, else NaN; and the
+	// images of these, the same at every y, where they are known, until the system is released.
+	Rough(ctx context.Context) (trace float64, images array.Batch, err error)
 	// Bytes is the device memory that the system holds, and ProbeBytes what Apply takes for a probe.
 	Bytes() int64
 	ProbeBytes() int64
@@ -139,11 +140,13 @@ type Base struct {
 	Held
 }
 
-func (*Base) Inverse() func(dst, g array.Batch)      { return nil }
-func (*Base) Moments() hutch.Moments                 { return hutch.Moments{} }
-func (s *Base) Closed() Closed                       { return s.closed }
-func (*Base) Settles(context.Context) (bool, error)  { return true, nil }
-func (*Base) Rough(context.Context) (float64, error) { return math.NaN(), nil }
+func (*Base) Inverse() func(dst, g array.Batch)     { return nil }
+func (*Base) Moments() hutch.Moments                { return hutch.Moments{} }
+func (s *Base) Closed() Closed                      { return s.closed }
+func (*Base) Settles(context.Context) (bool, error) { return true, nil }
+func (*Base) Rough(context.Context) (float64, array.Batch, error) {
+	return math.NaN(), array.Batch{}, nil
+}
 
 // direct is the Base of systems without an iteration. They do not read the goal.
 type direct struct{ Base }
