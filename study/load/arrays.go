@@ -31,8 +31,6 @@ type Contents struct {
 	Simulated bool
 	// Response is the name of y where it is one of several responses, else "".
 	Response string
-	// Found lists the file's arrays in the file's order.
-	Found []string
 
 	observed observations
 }
@@ -164,7 +162,6 @@ func readSet(a arrays, problem string, stacks bool) (data Contents, err error) {
 			return Contents{}, err
 		}
 	}
-	data.Found = a.Names()
 	if data.X, err = a.matrixOf(l.Design, a.x, "X", "(d, p)"); err != nil {
 		return Contents{}, err
 	}
