@@ -24,6 +24,8 @@ type Kind struct {
 	// Columns says that y has several columns, and so has z. Classes says that they are those of classes: of a response
 	// of labels those of its levels, and a constant in all of them changes nothing.
 	Columns, Classes bool
+	// Counts says that y, times the weights of the observations, are counts.
+	Counts bool
 	// Timed says that y are events at times, which a constant in z does not change: there is no intercept.
 	Timed bool
 	// New makes the loss with what is known of the observations, and the value of its parameter. It is nil for the
@@ -84,7 +86,7 @@ var kinds = []Kind{
 		Help: "several responses, squared, one lambda for all; group-lasso: one support",
 	},
 	{
-		Name: "poisson", Help: "counts, log link", Transforms: true,
+		Name: "poisson", Help: "counts, log link", Transforms: true, Counts: true,
 		Unbounded: func(_, most float64) bool { return most == 0 },
 		New:       Of(poisson{}),
 	},

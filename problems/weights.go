@@ -73,6 +73,14 @@ func (a *assembly) weights(m *maximizer, hyper Hyper) error {
 	return nil
 }
 
+// ofMax is a multiple of the maximum as it is written.
+func ofMax(share float64) string {
+	if share == 1 {
+		return "max"
+	}
+	return fmt.Sprintf("%gmax", share)
+}
+
 // weight resolves a weight that must be positive. maximum computes the smallest weight at which the
 // estimate is zero; it is nil where there is none.
 func (p *Problem) weight(name string, w Weight, maximum func() (float64, error)) (float64, error) {
@@ -82,12 +90,12 @@ func (p *Problem) weight(name string, w Weight, maximum func() (float64, error))
 	v := w.Value
 	if w.OfMax {
 		if maximum == nil {
-			return 0, spec.WeightErrorf(name, "is %gmax, but this weight has no maximum, a smallest value at which "+
-				"the estimate is 0: expected a number", w.Value)
+			return 0, spec.WeightErrorf(name, "is %s, but this weight has no maximum, a smallest value at which "+
+				"the estimate is 0: expected a number", ofMax(w.Value))
 		}
 		top, err := maximum()
 		if zero := (*zeroMaximum)(nil); errors.As(err, &zero) {
-			return 0, spec.WeightErrorf(name, "is %gmax, but %v: expected a number", w.Value, zero)
+			return 0, spec.WeightErrorf(name, "is %s, but %v: expected a number", ofMax(w.Value), zero)
 		}
 		if err != nil {
 			return 0, err

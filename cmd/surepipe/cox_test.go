@@ -220,6 +220,23 @@ func TestFewGroupsAreMarked(t *testing.T) {
 	}
 }
 
+// Counts that are none are told, as R's glm does; means of counts that their weights make whole are not.
+func TestValuesThatAreNoCountsAreTold(t *testing.T) {
+	for _, c := range []struct {
+		rows string
+		no   bool
+	}{
+		{"0,1,3\n1,1,1\n3,1,2.5\n4,1,6\n2,1,0\n5,1,4\n", true}, {"0,1,3\n1,1,1\n3,2,2.5\n4,1,6\n2,1,0\n5,1,4\n", false},
+		{"0,3,0.3333333333333333\n1,1,1\n3,3,2.6666666666666665\n4,1,6\n2,1,0\n5,1,4\n", false},
+	} {
+		_, _, s := sweepLines(t, "--problem", "ridge", "--loss", "poisson", "--data", text(t, "n.csv", "x,w,n\n"+c.rows),
+			"--response", "n", "--weights", "w", "--lambda", "0.1:10:3")
+		if told := strings.Contains(fmt.Sprint(s.Warnings), "not-counts"); told != c.no {
+			t.Errorf("%q: warnings %v", c.rows, s.Warnings)
+		}
+	}
+}
+
 // Groups of events are left out by refits, which is the default then; visits of counts and rows of events that agree
 // are told.
 func TestGroupsUnderOtherLosses(t *testing.T) {

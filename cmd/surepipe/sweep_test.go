@@ -261,7 +261,7 @@ func TestBadSweepsAreRefusedByName(t *testing.T) {
 		{"--problem ols --lambda 1:2:3" + diabetes, "--lambda is given, but ols has no such weight"},
 		{"--problem lasso --gamma 1:2:3 --lambda 2" + diabetes, "gamma is given, but lasso has no such weight"},
 		{"--problem elastic-net --lambda 1:2:3 --lambda2 1:2:3 --gamma 1:2:3" + diabetes, "expected one or two"},
-		{"--problem ridge --lambda 0.1max:max:3" + diabetes, "but this weight has no maximum"},
+		{"--problem ridge --lambda 0.1max:max:3" + diabetes, "--lambda is max, but this weight has no maximum"},
 		{"--problem lasso --lambda 1:2" + diabetes, `--lambda is "1:2", expected FROM:TO:COUNT`},
 		{"--problem lasso --lambda 1:2:1" + diabetes, `--lambda is "1:2:1": a grid of 1 points`},
 		{"--problem lasso --lambda 2:1:5" + diabetes, `--lambda is "2:1:5": it goes from 2 to 1`},

@@ -14,7 +14,11 @@ var (
 	UnscaledColumns = row(Kind{Code: "unscaled-columns",
 		Says: "columns of X have very different standard deviations, and the penalty depends on their units",
 		Do:   "give `--standardize`"})
-	Sigma2Unused   = row(Kind{Code: "sigma2-unused", Says: "a loss other than the squared one has no use for `sigma2`"})
+	Sigma2Unused = row(Kind{Code: "sigma2-unused", Says: "a loss other than the squared one has no use for `sigma2`"})
+	NotCounts    = row(Kind{Code: "not-counts", Severity: Caution, Run: true,
+		Says: "with `--loss poisson`: values of y, times the weights of the observations, are no whole numbers: the " +
+			"variance of such values is not their mean, so that AIC and BIC are not those of a likelihood",
+		Do: "give counts, with `--exposure` where they are rates, or choose by `--criterion cv`"})
 	CoarseRounding = row(Kind{Code: "coarse-rounding", Run: true,
 		Says: "the values of y are rounded so coarsely that the variance of the rounding, a twelfth of the step's " +
 			"square, matters beside `sigma2`",

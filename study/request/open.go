@@ -47,6 +47,7 @@ func (r *Request) prepare(ctx context.Context, dev array.Device, data *problems.
 	hyper problems.Hyper, err error) {
 	r.forgetNoise(data)
 	r.noteRounding(*data)
+	r.noteCounts(*data)
 	if hyper, err = r.Weights.hyper(); err != nil {
 		return 0, hyper, err
 	}
@@ -128,6 +129,33 @@ func (r *Request) noteRounding(data problems.Data) {
 			"to the variance of the noise, which sigma2 = %.6g must include", step, v, *data.Sigma2))
 	}
 }
+
+// noteCounts says that y are no counts where the loss is one of counts.
+func (r *Request) noteCounts(data problems.Data) {
+	kind, err := r.LossOf().Kind()
+	if err != nil || !kind.Counts {
+		return
+	}
+	broken, first := 0, 0.0
+	for i, y := range data.Y {
+		if data.Weights != nil {
+			y *= data.Weights[i]
+		}
+		if math.Abs(y-math.Round(y)) > leastFraction*math.Max(y, 1) {
+			if broken++; broken == 1 {
+				first = data.Y[i]
+			}
+		}
+	}
+	if broken > 0 {
+		r.note(study.NewNote(warning.NotCounts, "%d of %d values of y are no counts, such as %.6g: their variance is "+
+			"not their mean as the %s loss has it, so that AIC and BIC are not those of a likelihood", broken,
+			len(data.Y), first, kind.Name))
+	}
+}
+
+// leastFraction is the distance from a whole number, relative to it, that rounding errors explain.
+const leastFraction = 1e-9
 
 func (r *Request) note(n study.Note) {
 	if r.Watch.Note != nil {
