@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"io/fs"
+	"reflect"
+	"strings"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -49,7 +51,8 @@ func File(path string) Data { return Data{files: dataio.Disk, data: path} }
 // In is a file of a file system, by its name. A specification opens the files that it names there, and no others.
 func In(files fs.FS, name string) Data { return Data{files: files, data: name} }
 
-// Arrays are arrays in memory, of which no copy is made: they must not be modified while an estimator is open.
+// Arrays are arrays in memory, of which no copy is made: they must not be modified while an estimator is open. The name
+// of a field, but for Shape, is in lower case that of the array in a file, of X and D as it is.
 type Arrays struct {
 	// X is the design matrix of a regression, and D that of a generalized LASSO.
 	X, D mat.Matrix
@@ -110,11 +113,6 @@ func (a Arrays) Data() (Data, error) {
 		all = append(all, dataio.Array{Name: name, Shape: shape, Data: values})
 		return nil
 	}
-	vector := func(name string, values []float64) {
-		if values != nil {
-			all = append(all, dataio.Array{Name: name, Shape: []int{len(values)}, Data: values})
-		}
-	}
 	integers := func(name string, values []int) {
 		if values != nil {
 			all = append(all, ndarray.OfIntegers(name, values))
@@ -138,17 +136,12 @@ func (a Arrays) Data() (Data, error) {
 		integers("indices", a.Indices)
 		integers("shape", a.Shape)
 	}
-	vector("weights", a.Weights)
-	vector("at", a.At)
-	vector("offset", a.Offset)
-	vector("exposure", a.Exposure)
-	vector("trials", a.Trials)
-	vector("time", a.Time)
-	vector("start", a.Start)
-	vector("strata", a.Strata)
-	vector("factors", a.Factors)
-	vector("lower", a.Lower)
-	vector("upper", a.Upper)
+	for field, value := range reflect.ValueOf(a).Fields() {
+		name := strings.ToLower(field.Name)
+		if values, is := value.Interface().([]float64); is && values != nil && name != "y" && name != "mu" {
+			all = append(all, dataio.Array{Name: name, Shape: []int{len(values)}, Data: values})
+		}
+	}
 	integers("groups", a.Groups)
 	for _, m := range []struct {
 		name string

@@ -69,13 +69,12 @@ func FitOf(p *problems.Problem, data problems.Data, risk pipeline.Risk, r Result
 	}
 	f.Info = fit.Info{
 		Format: fit.Format, Problem: p.Name, D: p.Observations(), P: p.Variables(),
-		Lambda: weight(r.Lambda), Lambda2: weight(r.Lambda2),
-		Gamma: weight(r.Gamma), Sigma2: positive(r.Sigma2),
-		SURE: r.SURE, SUREStdErr: r.SUREStdErr, GCV: r.GCV, GCVStdErr: r.GCVStdErr, ALO: r.ALO,
-		ALOStdErr: r.ALOStdErr, Sigma2DF: r.Sigma2DF,
-		Divergence: r.Divergence, Converged: r.Solver.Converged, Intercept: p.Means() != nil,
-		Standardize: p.Scales() != nil,
-		Data:        DataHash(data), Command: command, Version: Version(),
+		Numbers: fit.Numbers{Lambda: weight(r.Lambda), Lambda2: weight(r.Lambda2), Gamma: weight(r.Gamma),
+			Sigma2: positive(r.Sigma2), SURE: r.SURE, SUREStdErr: r.SUREStdErr, GCV: r.GCV, GCVStdErr: r.GCVStdErr,
+			ALO: r.ALO, ALOStdErr: r.ALOStdErr, Sigma2DF: r.Sigma2DF, Divergence: r.Divergence,
+			Converged: r.Solver.Converged},
+		Intercept: p.Means() != nil, Standardize: p.Scales() != nil,
+		Data: DataHash(data), Command: command, Version: Version(),
 	}
 	if l := risk.LossTerms; l != nil {
 		f.Loss, f.LossParameter = p.Loss.Name, p.Loss.Parameter

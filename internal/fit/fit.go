@@ -59,24 +59,11 @@ const (
 type Info struct {
 	Format int `json:"surepipe_fit"`
 	// Predicts is Rows, Entries, or "" where there is nothing to predict.
-	Predicts string   `json:"predicts,omitempty"`
-	Problem  string   `json:"problem"`
-	D        int      `json:"d"`
-	P        int      `json:"p"`
-	Lambda   any      `json:"lambda,omitempty"`
-	Lambda2  any      `json:"lambda2,omitempty"`
-	Gamma    any      `json:"gamma,omitempty"`
-	Sigma2   *float64 `json:"sigma2,omitempty"`
-	// The estimates of risk at the data of the fit, where they are defined.
-	SURE       *float64 `json:"sure,omitempty"`
-	SUREStdErr *float64 `json:"sure_stderr,omitempty"`
-	GCV        *float64 `json:"gcv,omitempty"`
-	GCVStdErr  *float64 `json:"gcv_stderr,omitempty"`
-	ALO        *float64 `json:"alo,omitempty"`
-	ALOStdErr  *float64 `json:"alo_stderr,omitempty"`
-	Sigma2DF   *float64 `json:"sigma2_df,omitempty"`
-	Divergence float64  `json:"divergence"`
-	Converged  bool     `json:"converged"`
+	Predicts string `json:"predicts,omitempty"`
+	Problem  string `json:"problem"`
+	D        int    `json:"d"`
+	P        int    `json:"p"`
+	Numbers
 	// Loss is the loss where it is not the squared one, and LossParameter its parameter. B is then that of
 	// the linear predictor.
 	Loss          string  `json:"loss_name,omitempty"`
@@ -107,18 +94,29 @@ type Info struct {
 	Version string `json:"version"`
 }
 
-// Part is what is known of the fit of one of several responses.
-type Part struct {
-	Response   string   `json:"response"`
-	Lambda     any      `json:"lambda,omitempty"`
-	Lambda2    any      `json:"lambda2,omitempty"`
-	Sigma2     *float64 `json:"sigma2,omitempty"`
+// Numbers are the weights and what was found at them.
+type Numbers struct {
+	Lambda  any      `json:"lambda,omitempty"`
+	Lambda2 any      `json:"lambda2,omitempty"`
+	Gamma   any      `json:"gamma,omitempty"`
+	Sigma2  *float64 `json:"sigma2,omitempty"`
+	// The estimates of risk at the data of the fit, where they are defined.
 	SURE       *float64 `json:"sure,omitempty"`
+	SUREStdErr *float64 `json:"sure_stderr,omitempty"`
 	GCV        *float64 `json:"gcv,omitempty"`
+	GCVStdErr  *float64 `json:"gcv_stderr,omitempty"`
 	ALO        *float64 `json:"alo,omitempty"`
+	ALOStdErr  *float64 `json:"alo_stderr,omitempty"`
+	Sigma2DF   *float64 `json:"sigma2_df,omitempty"`
 	Divergence float64  `json:"divergence"`
 	Converged  bool     `json:"converged"`
-	Data       string   `json:"data_sha256"`
+}
+
+// Part is what is known of the fit of one of several responses.
+type Part struct {
+	Response string `json:"response"`
+	Numbers
+	Data string `json:"data_sha256"`
 	// Levels are those of a response of labels.
 	Levels []string `json:"levels,omitempty"`
 }
@@ -183,14 +181,7 @@ func (f *Fit) extent() [2]int {
 	return n
 }
 
-func (f *Fit) Save(path string) error {
-	arrays, err := f.arrays()
-	if err != nil {
-		return err
-	}
-	return dataio.WriteNPZ(path, arrays...)
-}
-
+// Write writes the file.
 func (f *Fit) Write(w io.Writer) error {
 	arrays, err := f.arrays()
 	if err != nil {

@@ -11,9 +11,7 @@ func Join(responses []string, fits []*Fit) (*Fit, error) {
 	first := fits[0]
 	joined := &Fit{Info: first.Info, Names: first.Names}
 	joined.Responses, joined.Fits = responses, nil
-	joined.SURE, joined.SUREStdErr, joined.GCV, joined.GCVStdErr = nil, nil, nil, nil
-	joined.ALO, joined.ALOStdErr, joined.Sigma2DF, joined.Sigma2 = nil, nil, nil, nil
-	joined.Lambda, joined.Lambda2, joined.Gamma, joined.Divergence = nil, nil, nil, 0
+	joined.Numbers = Numbers{Converged: first.Converged}
 	m := len(fits)
 	for k, f := range fits {
 		switch {
@@ -23,8 +21,7 @@ func Join(responses []string, fits []*Fit) (*Fit, error) {
 			return nil, fmt.Errorf("responses %q and %q have different columns of X, as some levels occur only in "+
 				"rows that are left out: expected a run for each", responses[0], responses[k])
 		}
-		part := Part{responses[k], f.Lambda, f.Lambda2, f.Sigma2, f.SURE, f.GCV, f.ALO, f.Divergence, f.Converged,
-			f.Data, nil}
+		part := Part{responses[k], f.Numbers, f.Data, nil}
 		if f.Design != nil {
 			part.Levels = f.Design.Levels
 		}

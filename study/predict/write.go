@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"io"
 	"strconv"
+	"strings"
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/fit"
@@ -134,20 +135,8 @@ func format(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 const stopEvery = 1 << 16
 
 func entriesCSV(ctx context.Context, to io.Writer, f *fit.Fit, each func(func(fit.Entry) bool)) error {
-	w := bufio.NewWriterSize(to, 64<<10)
-	rows, columns := labels(f.RowNames, csvCell), labels(f.ColumnNames, csvCell)
-	w.WriteString(csvCell(cmp.Or(f.RowsBy, "row")) + "," + csvCell(cmp.Or(f.ColumnsBy, "column")) + ",prediction\n")
-	var buf []byte
-	if err := eachEntry(ctx, each, func(_ int, e fit.Entry) error {
-		buf = append(rows(buf[:0], e.Row), ',')
-		buf = append(columns(buf, e.Column), ',')
-		buf = append(strconv.AppendFloat(buf, e.Value, 'g', -1, 64), '\n')
-		_, err := w.Write(buf)
-		return err
-	}); err != nil {
-		return err
-	}
-	return w.Flush()
+	head := csvCell(cmp.Or(f.RowsBy, "row")) + "," + csvCell(cmp.Or(f.ColumnsBy, "column")) + ",prediction\n"
+	return writeEntries(ctx, to, f, each, csvCell, [4]string{head, "", "\n", ""})
 }
 
 // entriesJSON writes the object with the entries at its end, without holding their text.
@@ -156,25 +145,34 @@ func entriesJSON(ctx context.Context, to io.Writer, f *fit.Fit, r *Prediction, e
 	if err != nil {
 		return err
 	}
+	return writeEntries(ctx, to, f, each, jsonText,
+		[4]string{string(head[:len(head)-1]) + `,"entries":[`, ",[", "]", "]}\n"})
+}
+
+// writeEntries writes all between a head and a foot: each row, column and value behind a beginning, of which the first
+// has no comma, and before an end. name makes a text of a name.
+func writeEntries(ctx context.Context, to io.Writer, f *fit.Fit, each func(func(fit.Entry) bool),
+	name func(string) string, around [4]string) error {
+	head, begin, end, foot := around[0], around[1], around[2], around[3]
 	w := bufio.NewWriterSize(to, 64<<10)
-	w.Write(head[:len(head)-1])
-	w.WriteString(`,"entries":[`)
-	rows, columns := labels(f.RowNames, jsonText), labels(f.ColumnNames, jsonText)
+	w.WriteString(head)
+	rows, columns := labels(f.RowNames, name), labels(f.ColumnNames, name)
 	var buf []byte
-	if err := eachEntry(ctx, each, func(i int, e fit.Entry) error {
-		buf = buf[:0]
-		if i > 0 {
-			buf = append(buf, ',')
+	err := eachEntry(ctx, each, func(i int, e fit.Entry) error {
+		buf = append(buf[:0], begin...)
+		if i == 0 {
+			buf = append(buf[:0], strings.TrimPrefix(begin, ",")...)
 		}
-		buf = append(rows(append(buf, '['), e.Row), ',')
+		buf = append(rows(buf, e.Row), ',')
 		buf = append(columns(buf, e.Column), ',')
-		buf = append(strconv.AppendFloat(buf, e.Value, 'g', -1, 64), ']')
+		buf = append(strconv.AppendFloat(buf, e.Value, 'g', -1, 64), end...)
 		_, err := w.Write(buf)
 		return err
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
-	w.WriteString("]}\n")
+	w.WriteString(foot)
 	return w.Flush()
 }
 
