@@ -89,3 +89,19 @@ func TestFoldsOfAnImageAreFitsToTheOtherPixels(t *testing.T) {
 		}
 	}
 }
+
+// An audit of a large image leaves out a part of its patches, one of a small one all.
+func TestAuditsOfManyValuesLeaveOutAPart(t *testing.T) {
+	for side, fits := range map[int]int{64: runFolds, 90: runFolds, 128: 3, 512: 1} {
+		d, wide := side*side, side/patchSide
+		f := folds.Folds{K: runFolds, Groups: folds.Patches([]int{side, side}, patchSide)}
+		splits := everyFifth(f, d, wide)
+		out := 0
+		for _, s := range splits {
+			out += len(s.Out)
+		}
+		if len(splits) != fits || out < min(d, mostPatched) {
+			t.Errorf("%d x %d: %d fits without %d values, expected %d", side, side, len(splits), out, fits)
+		}
+	}
+}
