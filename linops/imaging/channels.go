@@ -42,7 +42,7 @@ func NewChannels(k, n int, m []complex128, pairs bool) (*Channels, error) {
 		}
 	}
 	a := &Channels{k: k, n: n, m: append([]complex128(nil), m...), pair: pairs}
-	a.mapped = mapped{twin: twin{host: a}, name: "Channels", d: k * a.width(), p: k * a.width()}
+	a.mapped = mapped{twin: twin{host: a.vector}, name: "Channels", d: k * a.width(), p: k * a.width()}
 	s := linops.Structure{ColumnNorms2: a.columnNorms2}
 	if norm2, ok := a.norm2(); ok {
 		s.Norm2 = linops.Known(norm2)
@@ -126,8 +126,6 @@ func (a *Channels) Load(dev array.Device) {
 		})
 	}
 }
-
-func (a *Channels) shares() bool { return false }
 
 func (a *Channels) vector(dst, src []float64, do action, _ bool) {
 	clear(dst)

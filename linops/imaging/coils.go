@@ -34,7 +34,7 @@ func NewCoils(coils, n int, s []float64) (*Coils, error) {
 			n)
 	}
 	a := &Coils{n: n, coils: coils, maps: append([]float64(nil), s...), gains: make([]float64, n)}
-	a.mapped = mapped{twin: twin{host: a}, name: "Coils", d: 2 * coils * n, p: 2 * n}
+	a.mapped = mapped{twin: twin{host: a.vector}, name: "Coils", d: 2 * coils * n, p: 2 * n}
 	for i, v := range s {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return nil, fmt.Errorf("linops: the sensitivity of coil %d at pixel %d is %g, expected finite numbers",
@@ -85,8 +85,6 @@ func (a *Coils) Load(dev array.Device) {
 func (a *Coils) columnNorms2() []float64 {
 	return lists.Make(2*a.n, func(i int) float64 { return a.gains[i/2] })
 }
-
-func (a *Coils) shares() bool { return false }
 
 func (a *Coils) vector(dst, src []float64, do action, _ bool) {
 	switch do.kind {

@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
-	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
 )
@@ -111,7 +110,7 @@ func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Bou
 			"square overflows", sum)
 	}
 	a := &Convolution{rows: rows, cols: cols, taps: mat.DenseCopyOf(kernel), boundary: boundary, r: rows, c: cols}
-	a.mapped = mapped{twin: twin{host: a}, name: name, d: rows * cols, p: rows * cols}
+	a.mapped = mapped{twin: imageTwin(rows, cols, a.vector), name: name, d: rows * cols, p: rows * cols}
 	if rows*cols == 0 {
 		a.structure = linops.Complete(a, linops.Structure{Storage: linops.Storage{Taps: a.entries}})
 		return a, nil
@@ -271,8 +270,6 @@ func (a *Convolution) columnNorms2() []float64 {
 	return norms
 }
 
-func (a *Convolution) shares() bool { return a.rows > 1 && a.cols > 1 && a.rows*a.cols >= shareFrom }
-
 // rowPlan and columnPlan are the transforms and the memory of one goroutine.
 type rowPlan struct {
 	dft    *realDFT
@@ -303,23 +300,17 @@ func (a *Convolution) vector(dst, src []float64, do action, shared bool) {
 	defer a.spectra.Put(memory)
 	spectrum, width := *memory, a.c/2+1
 	eachRow := func(f func(p *rowPlan, row int, spectrum []complex128)) {
-		parallel.RangesIf(shared, a.rows, rowsPerPart(a.c), func(lo, hi int) {
-			p := a.forRows.Get().(*rowPlan)
+		pooled(&a.forRows, shared, a.rows, rowsPerPart(a.c), func(p *rowPlan, lo, hi int) {
 			for r := lo; r < hi; r++ {
 				f(p, r*a.cols, spectrum[r*width:(r+1)*width])
 			}
-			a.forRows.Put(p)
 		})
 	}
 	eachRow(func(p *rowPlan, at int, spectrum []complex128) {
 		clear(p.padded[copy(p.padded, src[at:at+a.cols]):])
 		p.dft.forward(spectrum, p.padded)
 	})
-	parallel.RangesIf(shared, width, stripe, func(lo, hi int) {
-		p := a.forCols.Get().(*columnPlan)
-		a.columns(p, spectrum, do, lo, hi)
-		a.forCols.Put(p)
-	})
+	pooled(&a.forCols, shared, width, stripe, func(p *columnPlan, lo, hi int) { a.columns(p, spectrum, do, lo, hi) })
 	eachRow(func(p *rowPlan, at int, spectrum []complex128) {
 		p.dft.inverse(p.padded, spectrum)
 		copy(dst[at:at+a.cols], p.padded)

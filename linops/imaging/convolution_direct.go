@@ -7,7 +7,6 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"surepipe/internal/parallel"
 	"surepipe/linops/internal/product"
 	"surepipe/linops/internal/simd"
 )
@@ -95,14 +94,12 @@ func (c *correlation) perPart() int {
 }
 
 func (c *correlation) vector(dst, src []float64, shared bool) {
-	parallel.RangesIf(shared, c.rows, c.perPart(), func(lo, hi int) {
-		line := c.lines.Get().(*correlationLine)
+	pooled(&c.lines, shared, c.rows, c.perPart(), func(line *correlationLine, lo, hi int) {
 		if c.u != nil {
 			c.separable(line, dst, src, lo, hi)
 		} else {
 			c.whole(line, dst, src, lo, hi)
 		}
-		c.lines.Put(line)
 	})
 }
 

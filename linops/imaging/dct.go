@@ -4,7 +4,6 @@ import (
 	"math"
 	"sync"
 
-	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
 )
@@ -50,7 +49,7 @@ func NewDCT2D(rows, cols int) *DCT {
 
 func newDCT(rows, cols int) *DCT {
 	a := &DCT{rows: rows, cols: cols, rowTwiddle: cosineTwiddle(cols), colTwiddle: cosineTwiddle(rows)}
-	a.mapped = mapped{twin: twin{host: a}, name: "DCT", d: rows * cols, p: rows * cols}
+	a.mapped = mapped{twin: imageTwin(rows, cols, a.vector), name: "DCT", d: rows * cols, p: rows * cols}
 	a.plans.New = func() any { return newCosinePlan(a) }
 	a.structure = linops.Complete(a, linops.Structure{Rows: linops.Known(1)})
 	return a
@@ -93,8 +92,6 @@ func foldSquares(dst, h []float64, n, stride int) {
 	}
 }
 
-func (a *DCT) shares() bool { return a.rows > 1 && a.cols > 1 && a.p >= shareFrom }
-
 // cosineTwiddle is exp(-pi i k / (2 n)), k = 0 to n/2.
 func cosineTwiddle(n int) []complex128 {
 	w := make([]complex128, n/2+1)
@@ -107,8 +104,7 @@ func cosineTwiddle(n int) []complex128 {
 
 func (a *DCT) vector(dst, src []float64, do action, shared bool) {
 	alongRows := func(src []float64, back bool) {
-		parallel.RangesIf(shared, a.rows, rowsPerPart(a.cols), func(lo, hi int) {
-			p := a.plans.Get().(*cosinePlan)
+		pooled(&a.plans, shared, a.rows, rowsPerPart(a.cols), func(p *cosinePlan, lo, hi int) {
 			for at := lo * a.cols; at < hi*a.cols; at += a.cols {
 				if back {
 					p.row.synthesize(dst[at:at+a.cols], src[at:at+a.cols])
@@ -116,16 +112,11 @@ func (a *DCT) vector(dst, src []float64, do action, shared bool) {
 					p.row.analyze(dst[at:at+a.cols], src[at:at+a.cols])
 				}
 			}
-			a.plans.Put(p)
 		})
 	}
 	alongRows(src, do.kind == doAdjoint)
 	if a.rows > 1 || do.kind == doNormal {
-		parallel.RangesIf(shared, a.cols, stripe, func(lo, hi int) {
-			p := a.plans.Get().(*cosinePlan)
-			a.columns(p, dst, do, lo, hi)
-			a.plans.Put(p)
-		})
+		pooled(&a.plans, shared, a.cols, stripe, func(p *cosinePlan, lo, hi int) { a.columns(p, dst, do, lo, hi) })
 	}
 	if do.kind == doNormal {
 		alongRows(dst, true)

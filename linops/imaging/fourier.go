@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"surepipe/array"
-	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
 )
@@ -59,7 +58,7 @@ func NewFourier(rows, cols int, places []int, layout FourierLayout) (*Fourier, e
 	}
 	n := rows * cols
 	a := &Fourier{rows: rows, cols: cols, layout: layout, places: len(places)}
-	a.mapped = mapped{twin: twin{host: a}, name: "Fourier", d: 2 * len(places), p: n}
+	a.mapped = mapped{twin: imageTwin(rows, cols, a.vector), name: "Fourier", d: 2 * len(places), p: n}
 	if layout.Complex {
 		a.p = 2 * n
 	}
@@ -144,8 +143,6 @@ func (a *Fourier) describe() linops.Structure {
 	return s
 }
 
-func (a *Fourier) shares() bool { return a.rows > 1 && a.cols > 1 && a.rows*a.cols >= shareFrom }
-
 // fourierPlan is the transforms and the memory of one goroutine.
 type fourierPlan struct {
 	row     *complexDFT
@@ -157,13 +154,7 @@ func (a *Fourier) vector(dst, src []float64, do action, shared bool) {
 	memory := a.spectra.Get().(*[]complex128)
 	defer a.spectra.Put(memory)
 	spectrum := *memory
-	parts := func(n, size int, f func(p *fourierPlan, lo, hi int)) {
-		parallel.RangesIf(shared, n, size, func(lo, hi int) {
-			p := a.plans.Get().(*fourierPlan)
-			f(p, lo, hi)
-			a.plans.Put(p)
-		})
-	}
+	parts := func(n, size int, f func(p *fourierPlan, lo, hi int)) { pooled(&a.plans, shared, n, size, f) }
 	if do.kind != doAdjoint {
 		parts(a.cols, stripe, func(p *fourierPlan, lo, hi int) { a.load(p.columns, spectrum, src, lo, hi) })
 	}

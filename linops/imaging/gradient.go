@@ -106,7 +106,8 @@ func NewGradient(shape, axes []int, edge Edge) *Gradient {
 		g.length, g.inner = append(g.length, shape[a]), append(g.inner, inner)
 		g.at = append(g.at, g.at[i]+n/(shape[a]*inner)*g.run(i))
 	}
-	g.mapped = mapped{twin: twin{host: g, on: g.multiply}, name: "Gradient", d: g.at[len(axes)], p: n}
+	g.mapped = mapped{twin: twin{host: g.vector, shares: n >= shareFrom && n > g.line, on: g.multiply},
+		name: "Gradient", d: g.at[len(axes)], p: n}
 	if edge == Open {
 		g.host = nil
 	}
@@ -266,9 +267,6 @@ func (g *Gradient) pairs() *linops.Pairs {
 	}
 	return p
 }
-
-// shares reports that a long vector is shared among processors, by lines.
-func (g *Gradient) shares() bool { return g.n >= shareFrom && g.n > g.line }
 
 // vector takes groups of lines in parallel. A line is a row of the last axis.
 func (g *Gradient) vector(dst, src []float64, do action, shared bool) {

@@ -2,6 +2,7 @@ package imaging
 
 import (
 	"runtime"
+	"sync"
 
 	"surepipe/array"
 	"surepipe/internal/parallel"
@@ -23,37 +24,42 @@ const (
 	doNormal // dst = (eta A*A + I)^{-1} src
 )
 
-// hostMap is an operator's arithmetic on one vector in host memory.
-type hostMap interface {
-	// vector sets dst from src. With shared true it may use every processor; the bits of the result
-	// are the same.
-	vector(dst, src []float64, do action, shared bool)
-	// shares reports whether vector can use more than one processor.
-	shares() bool
-}
+// hostMap is an operator's arithmetic on one vector in host memory: it sets dst from src. With shared true it may use
+// every processor; the bits of the result are the same.
+type hostMap func(dst, src []float64, do action, shared bool)
 
 // mapOnHost applies f to every vector of a batch on all processors: one vector per processor while
 // there are at least as many vectors as processors, then the rest one after the other, each on all
 // processors where f can share it.
-func mapOnHost(dst, src array.Batch, f hostMap, do action) {
+func mapOnHost(dst, src array.Batch, f hostMap, shares bool, do action) {
 	k := dst.K()
 	if k == 0 || dst.N() == 0 {
 		return
 	}
 	vectors, done := product.OnHost(dst, src)
 	each := k
-	if f.shares() {
+	if shares {
 		each -= k % runtime.GOMAXPROCS(0)
 	}
 	parallel.For(each, func(i int) {
 		d, s := vectors(i)
-		f.vector(d, s, do, false)
+		f(d, s, do, false)
 	})
 	for i := each; i < k; i++ {
 		d, s := vectors(i)
-		f.vector(d, s, do, true)
+		f(d, s, do, true)
 	}
 	done()
+}
+
+// pooled calls f with n lines in parts of a size, on all processors where they are shared, and with the memory of one
+// goroutine from a pool of *P.
+func pooled[P any](pool *sync.Pool, shared bool, n, size int, f func(p *P, lo, hi int)) {
+	parallel.RangesIf(shared, n, size, func(lo, hi int) {
+		p := pool.Get().(*P)
+		f(p, lo, hi)
+		pool.Put(p)
+	})
 }
 
 const (

@@ -8,7 +8,8 @@ import (
 
 // twin is an operator's arithmetic on the host, and on another device, as a rule after its Load.
 type twin struct {
-	host hostMap // nil where on serves there too
+	host   hostMap // nil where on serves there too
+	shares bool    // host can use more than one processor
 	// on does an action on the other device; nil without one. held is the memory there, and shrink what it keeps
 	// for a few eta.
 	on     func(dst, src array.Batch, do action)
@@ -17,13 +18,18 @@ type twin struct {
 	shrink product.Cache
 }
 
+// imageTwin is for an operator that takes the rows and the columns of images apart.
+func imageTwin(rows, cols int, host hostMap) twin {
+	return twin{host: host, shares: rows > 1 && cols > 1 && rows*cols >= shareFrom}
+}
+
 // apply does an action to the vectors of a batch, on the device where they are if that has been loaded, else on the
 // host.
 func (t *twin) apply(dst, src array.Batch, do action) {
 	if t.host == nil || t.on != nil && (t.here || elsewhere(dst)) {
 		t.on(dst, src, do)
 	} else {
-		mapOnHost(dst, src, t.host, do)
+		mapOnHost(dst, src, t.host, t.shares, do)
 	}
 }
 

@@ -96,7 +96,8 @@ func newUndecimated(rows, cols, channels int, oneD bool, family string, levels i
 	}
 	a.works.New = func() any { return a.newWork() }
 	a.buffer.New = func() any { return new(waveletLine) }
-	a.mapped = mapped{twin: twin{host: a}, name: "Undecimated", d: a.Bands() * a.lines * a.length, p: a.Len()}
+	a.mapped = mapped{twin: twin{host: a.vector, shares: a.Len() >= shareFrom}, name: "Undecimated",
+		d: a.Bands() * a.lines * a.length, p: a.Len()}
 	a.structure = linops.Complete(a, linops.Structure{Columns: linops.Known(1)})
 	return a, nil
 }
@@ -133,8 +134,6 @@ func (a *Undecimated) Level(band int) (level int, averages bool) {
 // Lines is the shape of every band.
 func (a *Undecimated) Lines() (lines, length int) { return a.lines, a.length }
 
-func (a *Undecimated) shares() bool { return a.Len() >= shareFrom }
-
 func (a *Undecimated) vector(dst, src []float64, do action, shared bool) {
 	w := a.works.Get().(*undecimatedWork)
 	at := func(band, line int) int { return (band*a.lines + line) * a.length }
@@ -154,7 +153,7 @@ func (a *Undecimated) Filter(dst, x []float64, each func(band, line int, z []flo
 		panic(fmt.Sprintf("linops: Undecimated filters %d values into %d, want %d", len(x), len(dst), a.Len()))
 	}
 	w := a.works.Get().(*undecimatedWork)
-	w.filter(dst, x, each, a.shares())
+	w.filter(dst, x, each, a.shares)
 	a.works.Put(w)
 }
 

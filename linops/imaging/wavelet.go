@@ -90,6 +90,7 @@ func NewWavelet2D(rows, cols int, family string, levels int) (*Wavelet, error) {
 
 func (a *Wavelet) known() *Wavelet {
 	a.d, a.p = a.rows*a.cols, a.height*a.width
+	a.shares = !a.oneD && a.d >= shareFrom
 	s := linops.Structure{Rows: linops.Known(1)}
 	if a.pads() {
 		s = linops.Structure{Columns: linops.Known(1)}
@@ -115,7 +116,7 @@ func newWavelet(name string, rows, cols int, family string, levels int) (*Wavele
 		}
 	}
 	a.taps = newWaveletTaps(a.h, a.g)
-	a.name, a.host = name, a
+	a.name, a.host = name, a.vector
 	a.images.New = func() any { return new(waveletWork) }
 	a.lines.New = func() any { return new(waveletLine) }
 	return a, nil
@@ -195,8 +196,6 @@ func (a *Wavelet) size(levels int) (r, c int) {
 	return a.rows >> levels, a.cols >> levels
 }
 
-func (a *Wavelet) shares() bool { return !a.oneD && a.rows*a.cols >= shareFrom }
-
 // waveletWork is the memory of one vector's transform: an image between two steps, and the padded signal.
 type waveletWork struct{ between, padded []float64 }
 
@@ -262,8 +261,7 @@ type waveletStep struct {
 func (s waveletStep) alongRows(to, from []float64) {
 	a := s.a
 	r, c := a.size(s.level)
-	parallel.RangesIf(s.shared, r, rowsPerPart(c), func(lo, hi int) {
-		line := a.lines.Get().(*waveletLine)
+	pooled(&a.lines, s.shared, r, rowsPerPart(c), func(line *waveletLine, lo, hi int) {
 		line.x = product.Resize(line.x, 2*(c+len(a.h)))
 		for at := lo * a.cols; at < hi*a.cols; at += a.cols {
 			if s.back {
@@ -272,7 +270,6 @@ func (s waveletStep) alongRows(to, from []float64) {
 				a.split(to[at:][:c], from[at:][:c], line.x)
 			}
 		}
-		a.lines.Put(line)
 	})
 }
 
