@@ -104,7 +104,7 @@ func (p *euclidean) margin(v array.Batch, t float64) float64 {
 //
 //	Q_g = w_g/||b_g|| (I - v_g v_g*/||v_g||^2),   ||b_g|| = s_g ||v_g||.
 func (p *euclidean) model(shrinkage, argument array.Batch, t float64) *Model {
-	dev, s, v, norms := argument.Device(), vector.OnHost(shrinkage), vector.OnHost(argument), p.norms(argument)
+	dev, s, v := argument.Device(), vector.OnHost(shrinkage), vector.OnHost(argument)
 	active := where(p.by.groups(), func(g int) bool { return s[p.by.at(g)] > 0 })
 	set, on := p.by.some(active)
 	m := &Model{Space: space.Coordinates(dev, p.p, set), Margin: func(v array.Batch) float64 { return p.margin(v, t) }}
@@ -116,10 +116,14 @@ func (p *euclidean) model(shrinkage, argument array.Batch, t float64) *Model {
 		if group = on.members(group, a); len(group) < 2 || p.w.at(g) == 0 {
 			continue
 		}
-		factor[a], bent = s[p.by.at(g)], true
-		q[a] = p.w.at(g) / (factor[a] * norms[g])
+		norm := 0.0
 		for _, k := range group {
-			unit[k] = v[set[k]] / norms[g]
+			norm = math.Hypot(norm, v[set[k]])
+		}
+		factor[a], bent = s[p.by.at(g)], true
+		q[a] = p.w.at(g) / (factor[a] * norm)
+		for _, k := range group {
+			unit[k] = v[set[k]] / norm
 		}
 	}
 	if bent {
