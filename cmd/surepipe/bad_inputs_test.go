@@ -7,6 +7,7 @@ import (
 	"image/png"
 	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -369,6 +370,24 @@ func TestKindsOfBadInput(t *testing.T) {
 		}
 		if len(seen) < g.least {
 			t.Errorf("%d kinds of bad %s, expected at least %d", len(seen), g.name, g.least)
+		}
+	}
+}
+
+// A grey image in colours has the noise of one channel.
+func TestEqualChannelsAreTold(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	for _, same := range []bool{false, true} {
+		values := make([]float64, 8*8*3)
+		for i := range values {
+			if values[i] = r.NormFloat64(); same && i%3 == 2 {
+				values[i] = values[i-1]
+			}
+		}
+		_, _, s := sweepLines(t, "--problem", "tv2d", "--data", npyFile(t, values, 8, 8, 3), "--sigma2", "1", "--lambda",
+			"0.5:1:2")
+		if told := strings.Contains(fmt.Sprint(s.Warnings), "equal-channels"); told != same {
+			t.Errorf("the same: %t, warnings %v", same, s.Warnings)
 		}
 	}
 }

@@ -19,6 +19,10 @@ var (
 		Says: "with `--loss poisson`: values of y, times the weights of the observations, are no whole numbers: the " +
 			"variance of such values is not their mean, so that AIC and BIC are not those of a likelihood",
 		Do: "give counts, with `--exposure` where they are rates, or choose by `--criterion cv`"})
+	EqualChannels = row(Kind{Code: "equal-channels", Severity: Caution, Run: true,
+		Says: "channels of an image are the same, as those of a grey one in colours: their noise is one, and taken " +
+			"for several independent ones",
+		Do: "give the image in grey"})
 	CoarseRounding = row(Kind{Code: "coarse-rounding", Run: true,
 		Says: "the values of y are rounded so coarsely that the variance of the rounding, a twelfth of the step's " +
 			"square, matters beside `sigma2`",

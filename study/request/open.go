@@ -8,6 +8,7 @@ import (
 	"surepipe/internal/noise"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/problems/spec"
 	"surepipe/risk/warning"
 	"surepipe/study"
 	"surepipe/study/load"
@@ -48,6 +49,7 @@ func (r *Request) prepare(ctx context.Context, dev array.Device, data *problems.
 	r.forgetNoise(data)
 	r.noteRounding(*data)
 	r.noteCounts(*data)
+	r.noteChannels(*data)
 	if hyper, err = r.Weights.hyper(); err != nil {
 		return 0, hyper, err
 	}
@@ -151,6 +153,25 @@ func (r *Request) noteCounts(data problems.Data) {
 		r.note(study.NewNote(warning.NotCounts, "%d of %d values of y are no counts, such as %.6g: their variance is "+
 			"not their mean as the %s loss has it, so that AIC and BIC are not those of a likelihood", broken,
 			len(data.Y), first, kind.Name))
+	}
+}
+
+// noteChannels says that channels of an image are the same, so that their noise is, too.
+func (r *Request) noteChannels(data problems.Data) {
+	if shape := data.YShape; len(shape) != 3 || shape[2] < 2 || shape[2] > spec.MostChannels {
+		return
+	}
+	channels := data.YShape[2]
+	for k := 1; k < channels; k++ {
+		differ := false
+		for at := 0; at < len(data.Y) && !differ; at += channels {
+			differ = data.Y[at+k] != data.Y[at+k-1]
+		}
+		if !differ {
+			r.note(study.NewNote(warning.EqualChannels, "channels %d and %d of y, counted from 0, are the same, and "+
+				"their noise is: SURE, sigma2 and error bars take it for independent", k-1, k))
+			return
+		}
 	}
 }
 
