@@ -172,7 +172,7 @@ func (t Terms) skewed() float64 {
 	}
 	w := t.widened()
 	if n := math.Max(float64(t.D)/(w*w), 1); n < manyDF {
-		return math.Sqrt(beyond(n) - beyond(manyDF))
+		return math.Sqrt(math.Max(beyond(n)-beyond(manyDF), 0)) // rounding errors, near manyDF
 	}
 	return 0
 }

@@ -130,3 +130,18 @@ func TestTwoBarsOfGCVCoverWithFewDegreesOfFreedom(t *testing.T) {
 		}
 	}
 }
+
+// The bar of GCV is finite for any degrees of freedom, also where rounding errors decide whether these are few.
+func TestTheBarOfGCVIsFinite(t *testing.T) {
+	for d := 2; d <= 300; d++ {
+		for df := range d {
+			residuals := make([]float64, d)
+			residuals[0] = 1
+			terms := risk.Terms{D: d, Divergence: float64(df), Frobenius2: float64(df), Residual: 1}
+			_, bar := risk.GCV.Rule().Value(risk.Fitted{Terms: terms, Criteria: terms.Criteria(0, residuals)})
+			if math.IsNaN(bar) || math.IsInf(bar, 0) {
+				t.Errorf("%d observations, %d degrees of freedom: the bar is %v", d, df, bar)
+			}
+		}
+	}
+}
