@@ -359,9 +359,12 @@ func (c *kronecker) on(dev array.Device, t space.Space) Restricted {
 
 // innerRows are the rows of A for rows that are those of all outcomes of some observations; nil for others.
 func (c *kronecker) innerRows(rows []int) []int {
+	if len(rows)%c.k != 0 {
+		return nil
+	}
 	inner := make([]int, 0, len(rows)/c.k)
 	for at, i := range rows {
-		if i%c.k != at%c.k || i/c.k != rows[at-at%c.k]/c.k || len(rows)%c.k != 0 {
+		if i%c.k != at%c.k || i/c.k != rows[at-at%c.k]/c.k {
 			return nil
 		}
 		if i%c.k == 0 {

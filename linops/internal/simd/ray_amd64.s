@@ -31,6 +31,28 @@ GLOBL ·one(SB), RODATA|NOPTR, $8
 	VUNPCKLPD Y2, Y3, Y4 \
 	VUNPCKHPD Y2, Y3, Y5
 
+// LINES loads the arguments of gather8 and spread8 after the first, and the vector at that, and begins with lines from
+// AX to CX - 1 in blocks of four, the number of which is left in CX, the others in DX.
+#define LINES \
+	MOVQ plane+8(FP), R9 \
+	VBROADCASTSD at+16(FP), Y12 \
+	VBROADCASTSD slope+24(FP), Y11 \
+	MOVQ from+32(FP), AX \
+	MOVQ to+40(FP), CX \
+	MOVQ stride+48(FP), R11 \
+	VMOVUPD (DI), Y8 \
+	VMOVUPD 32(DI), Y9 \
+	VXORPD X10, X10, X10 \
+	VCVTSI2SDQ AX, X10, X10 \
+	VBROADCASTSD X10, Y10 \
+	VADDPD ·lines(SB), Y10, Y10 \
+	VBROADCASTSD ·one(SB), Y13 \
+	VBROADCASTSD ·four(SB), Y14 \
+	SUBQ AX, CX \
+	MOVQ CX, DX \
+	ANDQ $3, DX \
+	SHRQ $2, CX
+
 // func gather4(sums *[8]float64, plane *float64, at, slope float64, from, blocks, stride int)
 TEXT ·gather4(SB), NOSPLIT, $0-56
 	MOVQ sums+0(FP), DI
@@ -129,19 +151,6 @@ block:
 	VBROADCASTSD X4, Y4 \
 	SHLQ $6, BX
 
-// LINES begins with lines from AX to CX - 1 in blocks of four, the number of which is left in CX, the others in DX.
-#define LINES \
-	VXORPD X10, X10, X10 \
-	VCVTSI2SDQ AX, X10, X10 \
-	VBROADCASTSD X10, Y10 \
-	VADDPD ·lines(SB), Y10, Y10 \
-	VBROADCASTSD ·one(SB), Y13 \
-	VBROADCASTSD ·four(SB), Y14 \
-	SUBQ AX, CX \
-	MOVQ CX, DX \
-	ANDQ $3, DX \
-	SHRQ $2, CX
-
 // GATHERLINE adds a line of a block to the sums, and SPREADLINE the values to it: its pixel, and $0x55 times its number.
 #define GATHERLINE(PIXEL, WHICH) \
 	SHLQ $6, PIXEL \
@@ -178,14 +187,6 @@ block:
 // func gather8(sums *[Lanes]float64, plane *float64, at, slope float64, from, to, stride int)
 TEXT ·gather8(SB), NOSPLIT, $0-56
 	MOVQ sums+0(FP), DI
-	MOVQ plane+8(FP), R9
-	VBROADCASTSD at+16(FP), Y12
-	VBROADCASTSD slope+24(FP), Y11
-	MOVQ from+32(FP), AX
-	MOVQ to+40(FP), CX
-	MOVQ stride+48(FP), R11
-	VMOVUPD (DI), Y8
-	VMOVUPD 32(DI), Y9
 	LINES
 	TESTQ CX, CX
 	JZ rest
@@ -229,14 +230,6 @@ done:
 // func spread8(values *[Lanes]float64, plane *float64, at, slope float64, from, to, stride int)
 TEXT ·spread8(SB), NOSPLIT, $0-56
 	MOVQ values+0(FP), DI
-	MOVQ plane+8(FP), R9
-	VBROADCASTSD at+16(FP), Y12
-	VBROADCASTSD slope+24(FP), Y11
-	MOVQ from+32(FP), AX
-	MOVQ to+40(FP), CX
-	MOVQ stride+48(FP), R11
-	VMOVUPD (DI), Y8
-	VMOVUPD 32(DI), Y9
 	LINES
 	TESTQ CX, CX
 	JZ rest
