@@ -10,7 +10,6 @@ import (
 
 	"surepipe/input"
 	"surepipe/internal/lists"
-	"surepipe/risk"
 	"surepipe/stages"
 )
 
@@ -250,12 +249,6 @@ func step(y []float64, h float64, v []float64) []float64 {
 		x[i] = u + h*v[i]
 	}
 	return x
-}
-
-// undefined are the criteria of a result that has none.
-var undefined = risk.Criteria{
-	GCV: math.NaN(), GCVStdErr: math.NaN(), GCVTraceErr: math.NaN(), AIC: math.NaN(), BIC: math.NaN(),
-	Sigma2DF: math.NaN(), ALO: math.NaN(), ALOStdErr: math.NaN(),
 }
 
 func own(err error) error {

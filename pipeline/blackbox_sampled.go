@@ -85,7 +85,7 @@ func (e *evaluations) sampled(ctx context.Context, o Options, by sampling) (Risk
 	}
 	d := len(e.y)
 	r := Risk{D: d, Sigma2: terms.Sigma2, Residual: residual, SURE: mean, StdErr: stdErr, Floored: terms.Floored(),
-		MuHat: value, Criteria: undefined, Derivative: string(e.box.Divergence)}
+		MuHat: value, Criteria: risk.Undefined(), Derivative: string(e.box.Divergence)}
 	divergence := (r.SURE + float64(d)*terms.Sigma2 - r.Residual) / (2 * terms.Sigma2)
 	r.Trace = hutch.Estimate{Estimator: r.Derivative, Trace: divergence, Frobenius2: terms.Frobenius2, Seed: o.Seed,
 		Queries: unit*units + 1, StdErr: spread * widened / math.Sqrt(independent) / (2 * terms.Sigma2)}
