@@ -100,18 +100,18 @@ type Shared struct {
 	Member *together.Member
 }
 
-// Settings takes sigma2 and the weights that the data do not have from the arrays of a file.
-func (d *Data) Settings(set *dataio.Set) error {
-	to := []**float64{&d.Sigma2, &d.Lambda, &d.Lambda2, &d.Gamma}
-	for i, name := range append([]string{"sigma2"}, weightNames...) {
-		if !set.Has(name) || *to[i] != nil {
+// Settings takes sigma2 and these weights from the arrays of a file, where the data do not have them.
+func (d *Data) Settings(set *dataio.Set, weights ...string) error {
+	to := map[string]**float64{"sigma2": &d.Sigma2, "lambda": &d.Lambda, "lambda2": &d.Lambda2, "gamma": &d.Gamma}
+	for _, name := range append([]string{"sigma2"}, weights...) {
+		if !set.Has(name) || *to[name] != nil {
 			continue
 		}
 		v, err := set.Scalar(name)
 		if err != nil {
 			return err
 		}
-		*to[i] = &v
+		*to[name] = &v
 	}
 	return nil
 }

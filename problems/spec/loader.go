@@ -440,7 +440,7 @@ func (l *loader) scalars(data *Data) error {
 	if !set.Named() {
 		return nil
 	}
-	if err := data.Settings(set); err != nil {
+	if err := data.Settings(set, weightNames...); err != nil {
 		return l.Errorf(line, "%s: %w", path, err)
 	}
 	return nil

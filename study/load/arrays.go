@@ -10,6 +10,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/design"
 	"surepipe/internal/lists"
 	"surepipe/problems"
 	"surepipe/problems/spec"
@@ -52,6 +53,8 @@ type arrays struct {
 	several, joint bool
 	// gaps says that a sequence may have missing values, and sample that y is one of many samples.
 	gaps, sample bool
+	// command says that y is that of a command, of any shape.
+	command bool
 	// grouped says that the groups of columns have a file of their own.
 	grouped bool
 }
@@ -141,18 +144,27 @@ func (a arrays) integers(name, expected string) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	ints := make([]int, len(read.Ints))
-	for i, v := range read.Ints {
-		if ints[i] = int(v); int64(ints[i]) != v {
-			return nil, fmt.Errorf("array %q holds %d at [%d], which is too large", name, v, i)
+	return ints(read)
+}
+
+func ints(a dataio.Array) ([]int, error) {
+	all := make([]int, len(a.Ints))
+	for i, v := range a.Ints {
+		if all[i] = int(v); int64(all[i]) != v {
+			return nil, fmt.Errorf("array %q holds %d at [%d], which is too large", a.Name, v, i)
 		}
 	}
-	return ints, nil
+	return all, nil
 }
 
 // readSet is readFile for an open set. Its errors do not name the file.
 func readSet(a arrays, problem string, stacks bool) (data Contents, err error) {
 	l, known := LayoutOf(problem)
+	if a.command {
+		if err := a.anyShape(&l, stacks); err != nil {
+			return Contents{}, err
+		}
+	}
 	if l.Selection || a.gaps && l.Sequence() {
 		axes := 2
 		if !l.Selection {
@@ -165,7 +177,7 @@ func readSet(a arrays, problem string, stacks bool) (data Contents, err error) {
 	if data.X, err = a.matrixOf(l.Design, a.x, "X", "(d, p)"); err != nil {
 		return Contents{}, err
 	}
-	if known {
+	if known || a.command {
 		if err := a.readY(&data, l, stacks); err != nil {
 			return Contents{}, err
 		}
@@ -218,10 +230,28 @@ func readSet(a arrays, problem string, stacks bool) (data Contents, err error) {
 			return Contents{}, err
 		}
 	}
-	if err := data.Settings(a.Set); err != nil {
-		return Contents{}, err
+	weights := spec.WeightNames()
+	if a.command { // it has its own
+		weights = nil
 	}
-	return data, nil
+	return data, data.Settings(a.Set, weights...)
+}
+
+// anyShape takes the shape of a y for which any will do from the array, and that of a sample from mu.
+func (a arrays) anyShape(l *problems.Layout, stacks bool) error {
+	name, expected := "y", "that of the observations, any"
+	if stacks {
+		name, expected = "mu", "that of the mean to simulate samples around, any, or --y with a stack of "+
+			"samples (N x ...)"
+	}
+	r, err := a.open(name, expected)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	l.YRank, l.YShape = len(r.Shape()), ndarray.ShapeString(r.Shape())
+	y, _ := a.Held(name)
+	return design.CheckArray(y)
 }
 
 // upTo are the places of a sequence of the shape, nil for none.

@@ -124,29 +124,14 @@ func brief(names []string) string {
 
 // columnGroups reads the groups of the columns of X: a table with two columns, a name or pattern and a group, or an
 // array of labels.
-func (f *Source) columnGroups(data *Contents) error {
+func (f *Source) columnGroups(data *Contents) (err error) {
 	wrong := func(err error) error { return study.Errorf("--column-groups %s: %w", f.ColumnGroups, err) }
 	names, of := data.columns()
-	data.Groups = slices.Repeat([]int{-1}, len(names))
 	if !dataio.IsTable(f.ColumnGroups) {
-		set, err := dataio.OpenAs(f.ColumnGroups, f.reading())
-		if err != nil {
-			return wrong(err)
-		}
-		defer set.Close()
-		a := arrays{Set: set}
-		name, err := set.Only()
-		if err != nil {
-			return wrong(err)
-		}
-		if data.Groups, err = a.integers(name, "(p,), a label for each column of X"); err != nil {
-			return wrong(err)
-		}
-		if len(data.Groups) != len(names) {
-			return wrong(fmt.Errorf("%d labels, expected %d, one for each column of X", len(data.Groups), len(names)))
-		}
-		return nil
+		data.Groups, err = f.labels("column-groups", f.ColumnGroups, "", len(names), "column of X")
+		return err
 	}
+	data.Groups = slices.Repeat([]int{-1}, len(names))
 	t, err := dataio.OpenTable(f.ColumnGroups,
 		dataio.TableOptions{Files: f.files(), Text: func(string) bool { return true }})
 	if err != nil {

@@ -1,7 +1,7 @@
 package load
 
 import (
-	"slices"
+	"fmt"
 
 	"surepipe/internal/dataio"
 	"surepipe/risk/folds"
@@ -33,25 +33,30 @@ func (f *Source) groups(data *Contents) (labels []int, err error) {
 			set.Close()
 		}
 	}
+	return f.labels("groups", path, inside, len(data.Y), "observation")
+}
+
+// labels reads n labels from a file that an option names: the array of that name, or the only one.
+func (f *Source) labels(option, path, array string, n int, of string) (labels []int, err error) {
+	defer func() {
+		if err != nil {
+			err = study.Errorf("%s %s: %w", study.Option(option), path, err)
+		}
+	}()
 	set, err := dataio.OpenAs(path, f.reading())
 	if err != nil {
-		return nil, study.Errorf("--groups: %w", err)
+		return nil, err
 	}
 	defer set.Close()
-	if inside == "" {
-		if inside, err = set.Only(); err != nil {
-			return nil, study.Errorf("--groups %s: %w", path, err)
-		}
+	if array, err = set.Find(array); err != nil {
+		return nil, err
 	}
-	read, err := set.Ints(inside)
+	read, err := set.Ints(array)
+	if err == nil && len(read.Ints) != n {
+		err = fmt.Errorf("%d labels, expected %d, one for each %s", len(read.Ints), n, of)
+	}
 	if err != nil {
-		return nil, study.Errorf("--groups %s: %w", path, err)
+		return nil, err
 	}
-	for _, v := range read.Ints {
-		labels = append(labels, int(v))
-	}
-	if d := len(data.Y); len(labels) != d {
-		return nil, study.Errorf("--groups %s: %d labels, expected %d, one for each observation", path, len(labels), d)
-	}
-	return slices.Clip(labels), nil
+	return ints(read)
 }

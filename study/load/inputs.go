@@ -12,7 +12,6 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/internal/dataio"
-	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/design"
 	"surepipe/internal/noise"
 	"surepipe/problems"
@@ -64,8 +63,6 @@ func (f *Source) read(ctx context.Context, samples *study.SampleSource, stacks b
 		}
 	}
 	switch {
-	case f.Command:
-		data, err = f.readExec(sample, stacks)
 	case f.Specification != nil:
 		files := problems.SpecFiles{Context: f.ctx, FS: f.Files, Data: f.Data, Table: f.coding(), X: f.X, Y: f.Y,
 			Mu: f.Mu, Sample: sample, Stored: f.storedX}
@@ -217,7 +214,7 @@ func (f *Source) readInputs(sample *dataio.Array, stacks bool) (Contents, error)
 		return Contents{}, err
 	}
 	a := arrays{Set: dataio.HoldTable(), gaps: f.gaps(), sample: sample != nil, grouped: f.ColumnGroups != "",
-		several: f.columns() || f.several, joint: f.columns()}
+		several: f.columns() || f.several, joint: f.columns(), command: f.Command}
 	if set != nil {
 		defer set.Close()
 		if set.Named() {
@@ -246,8 +243,10 @@ func (f *Source) readInputs(sample *dataio.Array, stacks bool) (Contents, error)
 			return Contents{}, f.InFile(err)
 		}
 	}
-	if err := in.mapNamed(a.Set); err != nil {
-		return Contents{}, f.InFile(err)
+	if _, held := a.Held("X"); !held && in.x == (spec.Matrix{}) && l.Design && a.Has("X") {
+		if in.x.Stored, err = in.storedX(a.Set, "X"); err != nil {
+			return Contents{}, f.InFile(err)
+		}
 	}
 	a.x, a.d = in.x, in.d
 	data, err := readSet(a, f.Problem, stacks)
@@ -324,54 +323,35 @@ func (in *inputs) missingCell(err error) error {
 // fromData takes the arrays of --data. Those of a .npz archive have names. Other formats hold one
 // array, whose use follows from the problem and the other flags.
 func (in *inputs) fromData(set *dataio.Set) error {
+	l := in.layout
 	switch {
-	case set.IsSparse():
+	case set.IsSparse() && (!l.Design || in.X != ""):
 		return in.fromSparse(set)
-	case set.Archive():
+	case set.Archive() && !in.alone(set):
 		return nil
+	case set.IsSparse(), l.Design && in.haveY && in.X == "":
+		return in.fromSet("X", set)
+	case !l.Design, in.X != "" && !in.haveY:
+		return in.fromSet("y", set)
 	}
 	name, err := set.Only()
-	if err != nil {
-		return err
+	if err != nil || !dataio.IsTable(in.Data) {
+		return cmp.Or(err, study.Errorf("the file holds a single array, expected X and y: give the other with --X or "+
+			"--y"))
 	}
-	if in.layout.Design && in.haveY && in.X == "" {
-		if in.x.Stored, err = in.storedX(set, name); in.x.Stored != nil || err != nil {
-			return err
-		}
-	}
-	a, err := in.read(set, name)
-	if err != nil {
-		return err
-	}
-	switch {
-	case in.layout.Selection && len(a.Shape) == 2:
-		observed, err := fromMatrix(a)
-		in.more = append(in.more, observed...)
-		return err
-	case in.layout.Selection:
-		return study.Errorf("the file holds a single array of shape %s, expected y, indices and shape, or a matrix "+
-			"with NaN or a sparse matrix whose entries are the observations, or a table of entries and --response",
-			ndarray.ShapeString(a.Shape))
-	case !in.layout.Design:
-		in.put("y", a, set)
-	case in.haveY && in.X == "":
-		in.put("X", a, set)
-	case in.X != "" && !in.haveY:
-		in.put("y", a, set)
-	case dataio.IsTable(in.Data):
-		return study.Errorf("which column is the response? Expected --response NAME%s, or --y FILE",
-			columnNames(a.Columns))
-	default:
-		return study.Errorf("the file holds a single array, expected X and y: give the other with --X or --y")
-	}
-	return nil
+	a, err := set.Floats(name)
+	return cmp.Or(err, study.Errorf("which column is the response? Expected --response NAME%s, or --y FILE",
+		columnNames(a.Columns)))
 }
 
-// fromSparse takes a sparse matrix for X, or for the observed entries of a matrix.
+// alone reports whether the one array of an archive is y under another name.
+func (in *inputs) alone(set *dataio.Set) bool {
+	names := set.Names()
+	return !in.layout.Design && !in.layout.Selection && !in.haveY && len(names) == 1 && !slices.Contains(dataNames, names[0])
+}
+
+// fromSparse takes a sparse matrix for the observed entries of a matrix.
 func (in *inputs) fromSparse(set *dataio.Set) error {
-	if in.layout.Design && in.X == "" {
-		return in.sparse("X", set)
-	}
 	if !in.layout.Selection {
 		return fmt.Errorf("the file holds a sparse matrix, which %s cannot use; expected a dense array", in.Problem)
 	}
@@ -385,20 +365,6 @@ func (in *inputs) fromSparse(set *dataio.Set) error {
 	}
 	in.more = append(in.more, entries(values, places, []int{m.Rows, m.Cols})...)
 	return nil
-}
-
-// sparse takes X or D from a sparse matrix; X may stay where it is.
-func (in *inputs) sparse(name string, set *dataio.Set) (err error) {
-	if name == "D" {
-		in.d, err = spec.StoredOrSparse(set, name, nil)
-		return err
-	}
-	open := in.storedX
-	if !in.asksStorage() {
-		open = nil
-	}
-	in.x, err = spec.StoredOrSparse(set, name, open)
-	return err
 }
 
 // fromFlag reads the array of --X, --y, --mu or --D: the one of that name in an archive, else the file's
@@ -421,17 +387,23 @@ func (in *inputs) fromFlag(name, path string) error {
 	return nil
 }
 
-// fromSet is fromFlag for an open file.
-func (in *inputs) fromSet(name string, set *dataio.Set) error {
-	if set.IsSparse() {
-		return in.sparse(name, set)
+// fromSet is fromFlag for an open file. X and D may be sparse, and X may stay where it is.
+func (in *inputs) fromSet(name string, set *dataio.Set) (err error) {
+	array := name
+	if !set.IsSparse() {
+		if array, err = set.Find(name); err != nil {
+			return err
+		}
 	}
-	array, err := set.Find(name)
-	if err == nil && name == "X" {
-		in.x.Stored, err = in.storedX(set, array)
-	}
-	if err != nil || in.x.Stored != nil && name == "X" {
-		return err
+	switch name {
+	case "X":
+		if in.x, err = spec.StoredOrSparse(set, array, in.storedX); err != nil || in.x != (spec.Matrix{}) {
+			return err
+		}
+	case "D":
+		if in.d, err = spec.StoredOrSparse(set, array, nil); err != nil || in.d != (spec.Matrix{}) {
+			return err
+		}
 	}
 	a, err := in.read(set, array)
 	if err == nil {
@@ -465,7 +437,7 @@ func (in *inputs) put(name string, a dataio.Array, set *dataio.Set) {
 	if name == "y" && (set.IsImage() || a.Depth.Scaled) {
 		in.depth = a.Depth
 	}
-	if name != "X" && name != "D" && in.layout.YRank == 1 {
+	if name != "X" && name != "D" && in.layout.YRank <= 1 {
 		a = set.Vector(a)
 	}
 	in.more = append(in.more, a)

@@ -46,7 +46,13 @@ func (a arrays) observe(stacks bool, axes int) error {
 		return err
 	}
 	defer y.Close()
-	if len(y.Shape()) != axes {
+	switch {
+	case len(y.Shape()) == axes:
+	case axes == 2 && !a.named:
+		return study.Errorf("the file holds a single array of shape %s, expected y, indices and shape, or a matrix "+
+			"with NaN or a sparse matrix whose entries are the observations, or a table of entries and --response",
+			ndarray.ShapeString(y.Shape()))
+	default:
 		return nil // indices are missing, or there are several sequences
 	}
 	v, err := y.Floats()

@@ -40,7 +40,7 @@ func (f *Source) maps(set *dataio.Set, array string) bool {
 	switch f.Storage {
 	case StorageMapped, StorageSingle:
 		return true
-	case StorageMemory:
+	case StorageMemory, "":
 		return false
 	}
 	return stored.Memory() > 0 && bytesOf(set, array) > float64(stored.Memory())/2
@@ -91,21 +91,7 @@ func (f *Source) storedX(set *dataio.Set, array string) (*stored.Matrix, error) 
 	return nil, nil // it is read
 }
 
-func (f *Source) asksStorage() bool {
-	return f.Storage != StorageMemory && f.Storage != "" && !f.Command
-}
-
 func isBED(path string) bool { return strings.HasSuffix(path, ".bed") }
-
-// mapNamed opens X of an archive, where no other file gives it and it is not to be in memory.
-func (in *inputs) mapNamed(set *dataio.Set) (err error) {
-	if _, held := set.Held("X"); held || in.x != (spec.Matrix{}) || !in.layout.Design ||
-		!in.asksStorage() || !set.Has("X") {
-		return nil
-	}
-	in.x.Stored, err = in.storedX(set, "X")
-	return err
-}
 
 // fromBED takes X from genotypes.
 func (in *inputs) fromBED(flag, path string) (err error) {
