@@ -239,10 +239,10 @@ func readSet(a arrays, problem string, stacks bool) (data Contents, err error) {
 
 // anyShape takes the shape of a y for which any will do from the array, and that of a sample from mu.
 func (a arrays) anyShape(l *problems.Layout, stacks bool) error {
-	name, expected := "y", "that of the observations, any"
+	name, expected := "y", "(...), the observations, of any shape"
 	if stacks {
-		name, expected = "mu", "that of the mean to simulate samples around, any, or --y with a stack of "+
-			"samples (N x ...)"
+		name, expected = "mu", "(...), the mean to simulate samples around, of any shape, or --y with a stack "+
+			"of samples (N x ...)"
 	}
 	r, err := a.open(name, expected)
 	if err != nil {

@@ -38,16 +38,16 @@ func (f *Source) groups(data *Contents) (labels []int, err error) {
 
 // labels reads n labels from a file that an option names: the array of that name, or the only one.
 func (f *Source) labels(option, path, array string, n int, of string) (labels []int, err error) {
+	set, err := dataio.OpenAs(path, f.reading())
+	if err != nil {
+		return nil, study.Errorf("%s: %w", study.Option(option), err)
+	}
+	defer set.Close()
 	defer func() {
 		if err != nil {
 			err = study.Errorf("%s %s: %w", study.Option(option), path, err)
 		}
 	}()
-	set, err := dataio.OpenAs(path, f.reading())
-	if err != nil {
-		return nil, err
-	}
-	defer set.Close()
 	if array, err = set.Find(array); err != nil {
 		return nil, err
 	}

@@ -347,7 +347,8 @@ func (in *inputs) fromData(set *dataio.Set) error {
 // alone reports whether the one array of an archive is y under another name.
 func (in *inputs) alone(set *dataio.Set) bool {
 	names := set.Names()
-	return !in.layout.Design && !in.layout.Selection && !in.haveY && len(names) == 1 && !slices.Contains(dataNames, names[0])
+	whole := !in.layout.Design && !in.layout.Selection && !in.haveY
+	return whole && len(names) == 1 && !slices.Contains(dataNames, names[0])
 }
 
 // fromSparse takes a sparse matrix for the observed entries of a matrix.
