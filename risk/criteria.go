@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"gonum.org/v1/gonum/mathext"
 )
 
 // Criterion names a number that falls as an estimator gets better, by which its weights may be
@@ -166,15 +166,34 @@ const twoBars, manyDF = 0.0455, 40
 // relative standard error: the variance that it estimates is s2 n/x, with x chi-square of n degrees, and two bars about
 // s2 reach the upper quantile of that. Of one degree of freedom s2 is often a thousandth of the variance.
 func (t Terms) skewed() float64 {
-	beyond := func(n float64) float64 {
-		bar := (n/distuv.ChiSquared{K: n}.Quantile(twoBars) - 1) / 2
-		return bar*bar - 2/n
-	}
 	w := t.widened()
 	if n := math.Max(float64(t.D)/(w*w), 1); n < manyDF {
-		return math.Sqrt(math.Max(beyond(n)-beyond(manyDF), 0)) // rounding errors, near manyDF
+		return math.Sqrt(math.Max(beyond(n)-beyondMany, 0)) // rounding errors, near manyDF
 	}
 	return 0
+}
+
+// beyond is the square of half of the two bars of skewed, less that of a normal mean square.
+func beyond(n float64) float64 {
+	bar := (n/lowQuantile(n) - 1) / 2
+	return bar*bar - 2/n
+}
+
+var beyondMany = beyond(manyDF)
+
+// lowQuantile is that of chi-square of n degrees for the probability twoBars. P(x) is concave in log P and log x, where
+// Newton's steps end below the solution and converge. They begin with the first terms of P = x^a/Gamma(a+1) (1 - ...).
+func lowQuantile(n float64) float64 {
+	a := n / 2
+	gamma, _ := math.Lgamma(a)
+	x := math.Exp((math.Log(twoBars*a) + gamma) / a)
+	x *= math.Exp(x / (a + 1))
+	for step := 1.0; step > 1e-8; {
+		p := mathext.GammaIncReg(a, x)
+		step = math.Log(twoBars/p) * p * math.Exp(x+gamma-a*math.Log(x))
+		x *= math.Exp(step)
+	}
+	return 2 * x
 }
 
 // ErrLeverage says that a fit passes through an observation whatever its value: D_ii is 1 up to

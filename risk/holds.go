@@ -54,9 +54,16 @@ const gcvBars = 4
 // holdsGCV warns where the left-out errors differ from those by the mean leverage.
 func holdsGCV(f Fitted) []Warning {
 	l := f.Leverages
+	above := func(gcv, gcvErr, alo, aloErr float64) bool {
+		return math.Log(alo/gcv) > gcvBars*math.Hypot(gcvErr/gcv, aloErr/alo)
+	}
+	// The whole errors, which take longer, are no smaller.
+	if c := f.Criteria; l == nil || f.Loss != nil || !above(c.GCV, c.GCVStdErr, c.ALO, c.ALOStdErr) {
+		return nil
+	}
 	gcv, gcvErr := f.gcv()
 	alo, aloErr := f.alo()
-	if l == nil || f.Loss != nil || !(math.Log(alo/gcv) > gcvBars*math.Hypot(gcvErr/gcv, aloErr/alo)) {
+	if !above(gcv, gcvErr, alo, aloErr) {
 		return nil
 	}
 	return []Warning{warning.GCVLeverages.With("GCV is %.3g, and the error of predicting an observation from the "+
