@@ -2,6 +2,7 @@ package linops
 
 import (
 	"context"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"slices"
 
@@ -71,6 +72,14 @@ func scaledStructure(c *scaled) Structure {
 			return joined(restrict(dev, a, t), func(b Operator) Operator { return Scale(alpha, b) })
 		}
 	}
+	s.Listed = c.entries
+	if norms := a.s.RowNorms2; norms != nil {
+		s.RowNorms2 = func(units []float64) []float64 {
+			n := norms(units)
+			floats.Scale(square, n)
+			return n
+		}
+	}
 	return s
 }
 
@@ -124,7 +133,8 @@ func sumStructure(c *sum) Structure {
 // composeStructure is that of A1 A2 ... An. Numbers multiply, and the structure of a factor M
 // carries over to L M R where L*L = l I and R R* = r I.
 func composeStructure(c *compose) Structure {
-	s := Structure{Rows: Known(1), Columns: Known(1), Spectra: wavesOfProduct(c.parts)}
+	s := Structure{Rows: Known(1), Columns: Known(1), Spectra: wavesOfProduct(c.parts),
+		Storage: Storage{Listed: c.entries}}
 	for _, a := range c.parts {
 		s.Rows = s.Rows.times(a.s.Rows)
 		s.Columns = s.Columns.times(a.s.Columns)
@@ -171,7 +181,7 @@ func stackStructure(a *stack) Structure {
 	if every(a.parts, func(k *known) bool { return k.s.ColumnNorms2 != nil }) {
 		s.ColumnNorms2 = a.columnNorms2
 	}
-	s.On = a.on()
+	s.On, s.Listed = a.on(), a.entries
 	return s
 }
 
@@ -249,7 +259,7 @@ func (a *stack) passesBeside(bytes int64) Passes {
 }
 
 func aboveStructure(a *stack) Structure {
-	s := Structure{Pairs: stackedPairs(a.parts), SolveNormal: a.solveAbove(),
+	s := Structure{Storage: Storage{RowNorms2: a.rowNorms2}, Pairs: stackedPairs(a.parts), SolveNormal: a.solveAbove(),
 		Spectra: Spectra{Cosines: a.cosinesAbove()}}
 	s.Columns, s.Norm2 = sumOfGrams(a.parts, columnsOf)
 	return s

@@ -143,7 +143,7 @@ func newCSR(dev array.Device, m, t sparse.Matrix) *CSR {
 		},
 		On: a.onSpace, Pairs: sync.OnceValue(func() *Pairs { return sparsePairs(a.m.Rows) }),
 	}
-	s.SparseRows = func() space.Rows { return a.m.Rows }
+	s.SparseRows, s.RowNorms2 = func() space.Rows { return a.m.Rows }, a.rowNorms2
 	if m.D > 0 && m.P > 0 {
 		s.Dense = a.Dense
 	}

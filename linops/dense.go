@@ -80,7 +80,7 @@ func (a *Dense) know() {
 		Storage: Storage{Stored: a.on}}
 	if a.x != nil {
 		s.Dense, s.KeepColumns = a.Dense, a.keepColumns
-		s.ColumnNorms2 = a.columnNorms2
+		s.ColumnNorms2, s.RowNorms2 = a.columnNorms2, a.rowNorms2
 		s.Pairs = sync.OnceValue(func() *Pairs { return densePairs(a.d, a.x.RawRowView) })
 		if a.d*a.p <= copiedColumns {
 			s.ScaleColumns = func(dev array.Device, c []float64) Restricted {

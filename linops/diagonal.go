@@ -34,7 +34,7 @@ func NewDiagonal(dev array.Device, diag []float64) *Diagonal {
 	if lo >= hi {
 		s.Rows, s.Columns = s.Norm2, s.Norm2
 	}
-	s.ScaleColumns = a.scaleColumns
+	s.ScaleColumns, s.Listed = a.scaleColumns, listed(len(diag), nil, a.weights)
 	a.Hold(a.w, &a.inverse)
 	a.structure = Complete(a, s)
 	return a

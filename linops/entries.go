@@ -13,27 +13,9 @@ import (
 // multiples, and by putting them beside and on top of each other; ok is false elsewhere, and where
 // there are more than a number of them. A row may have several entries in one column, which add up.
 func Entries(a Operator, most int) (rows space.Rows, ok bool) {
-	switch a := a.(type) {
-	case *identity:
-		return diagonalRows(nil, product.Constant(a.p, 1)), a.p <= most
-	case *Selection:
-		return diagonalRows(a.idx, nil), len(a.idx) <= most
-	case *Diagonal:
-		return diagonalRows(nil, a.weights), len(a.weights) <= most
-	case *scaled:
-		if rows, ok = Entries(a.a.Operator, most); ok {
-			values := lists.Map(rows.Values, func(v float64) float64 { return a.alpha * v })
-			rows.Values = values
-		}
-		return rows, ok
-	case *stack:
-		return a.entries(most)
-	case *compose:
-		return a.entries(most)
-	}
 	known := StructureOf(a)
-	if known.Taps != nil {
-		return known.Taps(most)
+	if known.Listed != nil {
+		return known.Listed(most)
 	}
 	if d, _ := a.Dims(); known.SparseRows == nil && d > most {
 		return space.Rows{}, false
@@ -42,20 +24,27 @@ func Entries(a Operator, most int) (rows space.Rows, ok bool) {
 	return rows, ok && len(rows.Indices) <= most
 }
 
-// diagonalRows has one entry in each row: value v[i], or 1, in column at[i], or i.
-func diagonalRows(at []int, v []float64) space.Rows {
-	n := max(len(at), len(v))
-	rows := space.Rows{Indptr: make([]int, n+1), Indices: at, Values: v}
-	for i := range n {
-		rows.Indptr[i+1] = i + 1
+// listed is [Storage].Listed of n rows with one entry each: value v[i], or 1, in column at[i], or i.
+func listed(n int, at []int, v []float64) func(most int) (space.Rows, bool) {
+	return func(most int) (rows space.Rows, ok bool) {
+		if n > most {
+			return rows, false
+		}
+		rows = space.Rows{Indptr: lists.Upto(n + 1), Indices: at, Values: v}
+		if at == nil {
+			rows.Indices = rows.Indptr[:n]
+		}
+		if v == nil {
+			rows.Values = product.Constant(n, 1)
+		}
+		return rows, true
 	}
-	if at == nil {
-		rows.Indices = rows.Indptr[:n]
-	}
-	if v == nil {
-		rows.Values = product.Constant(n, 1)
-	}
-	return rows
+}
+
+func (s *scaled) entries(most int) (rows space.Rows, ok bool) {
+	rows, ok = Entries(s.a.Operator, most)
+	rows.Values = lists.Map(rows.Values, func(v float64) float64 { return s.alpha * v })
+	return rows, ok
 }
 
 func (a *stack) entries(most int) (space.Rows, bool) {

@@ -3,6 +3,7 @@ package linops_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -10,6 +11,8 @@ import (
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/linops/imaging"
+	"surepipe/linops/linopstest"
+	"surepipe/space"
 )
 
 // The entries of operators and of what is made of them are those of their products.
@@ -81,6 +84,62 @@ func TestEntries(t *testing.T) {
 		if _, ok := linops.Entries(a, 1000); ok {
 			t.Errorf("%s: has entries", name)
 		}
+	}
+}
+
+// An operator of another package has entries, lengths of rows and rows of its own by what its structure says, also as
+// a part of others.
+func TestRowsOfAnOutsideOperator(t *testing.T) {
+	dev := array.NewHost()
+	reversed := func(dst, src []float64) {
+		for i, v := range src {
+			dst[len(src)-1-i] = 2 * v
+		}
+	}
+	var picks int
+	rows := func() space.Rows {
+		return space.Rows{Indptr: []int{0, 1, 2, 3}, Indices: []int{2, 1, 0}, Values: []float64{2, 2, 2}}
+	}
+	s := linops.Structure{Storage: linops.Storage{
+		Listed:    func(most int) (space.Rows, bool) { return rows(), most >= 3 },
+		RowNorms2: func([]float64) []float64 { return []float64{4, 4, 4} },
+		PickRows: func(dev array.Device, at []int) (linops.Operator, func(), error) {
+			picks++
+			picked, err := linops.NewSelection(dev, 3, []int{2 - at[0]})
+			return linops.Scale(2, picked), picked.Release, err
+		},
+	}}
+	a := linops.WithStructure(linops.NewFunc(3, 3, reversed, reversed), s)
+	if err := linopstest.Check(dev, linops.WithStructure(a, linops.Structure{Storage: linops.Storage{
+		Listed: s.Listed, RowNorms2: s.RowNorms2}})); err != nil {
+		t.Error(err)
+	}
+	for _, whole := range []linops.Operator{a, linops.VStack(a, linops.Scale(3, a)), linops.Compose(a, a)} {
+		d, p := whole.Dims()
+		listed, ok := linops.Entries(whole, 100)
+		if !ok {
+			t.Fatal("no entries")
+		}
+		got := mat.NewDense(d, p, nil)
+		for i := range d {
+			for u := listed.Indptr[i]; u < listed.Indptr[i+1]; u++ {
+				got.Set(i, listed.Indices[u], listed.Values[u])
+			}
+		}
+		if !mat.Equal(got, linops.ToDense(dev, whole)) {
+			t.Errorf("entries %v", mat.Formatted(got))
+		}
+	}
+	if n := linops.RowNorms2(linops.VStack(a, linops.Scale(3, a)), nil); !slices.Equal(n, []float64{4, 4, 4, 36, 36, 36}) {
+		t.Errorf("squared lengths %g", n)
+	}
+	picked, free, err := linops.Pick(dev, a, []int{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free()
+	if x := linops.ToDense(dev, picked); picks != 1 || !mat.Equal(x, mat.NewDense(1, 3, []float64{0, 0, 2})) {
+		t.Errorf("%d rows picked, %v", picks, mat.Formatted(x))
 	}
 }
 

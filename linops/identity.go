@@ -24,6 +24,7 @@ func Identity(n int) Operator {
 		}
 		return newLowRank(dev, t)
 	}}
+	s.Listed = listed(n, nil, nil)
 	s.adding(&a.base, func(_ product.Direction, dst array.Batch, alpha float64, x array.Batch) {
 		dst.Device().Lin(dst, 1, dst, alpha, x)
 	})

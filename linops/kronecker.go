@@ -64,6 +64,7 @@ func newKronecker(dev array.Device, a Operator, k int, at []int, scale []float64
 			}
 			return newKronecker(dev, a, k, at, all)
 		}}
+	s.PickRows = c.pickRows
 	if p > 0 { // with some of the columns of a sparse A about as many entries
 		s.Entries = c.a.s.Entries.times(Known(float64(len(at)) / float64(p)))
 	}
@@ -355,6 +356,20 @@ func (c *kronecker) on(dev array.Device, t space.Space) Restricted {
 		}
 	}
 	return r
+}
+
+// pickRows takes rows of A where these are those of all outcomes.
+func (c *kronecker) pickRows(dev array.Device, rows []int) (Operator, func(), error) {
+	inner := c.innerRows(rows)
+	if inner == nil {
+		return nil, nil, nil
+	}
+	some, free, err := Pick(dev, c.a.Operator, inner)
+	if err != nil {
+		return nil, nil, err
+	}
+	picked := newKronecker(dev, some, c.k, c.at, c.s)
+	return picked, func() { picked.Release(); free() }, nil
 }
 
 // innerRows are the rows of A for rows that are those of all outcomes of some observations; nil for others.

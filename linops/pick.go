@@ -4,7 +4,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
-	"surepipe/internal/lists"
 	"surepipe/linops/internal/sparse"
 )
 
@@ -14,29 +13,16 @@ import (
 func Pick(dev array.Device, a Operator, rows []int) (Operator, func(), error) {
 	d, p := a.Dims()
 	known := StructureOf(a)
-	if c, ok := a.(*kronecker); ok {
-		if inner := c.innerRows(rows); inner != nil {
-			some, free, err := Pick(dev, c.a.Operator, inner)
-			if err != nil {
-				return nil, nil, err
-			}
-			picked := newKronecker(dev, some, c.k, c.at, c.s)
-			return picked, func() { picked.Release(); free() }, nil
+	if known.PickRows != nil {
+		if picked, free, err := known.PickRows(dev, rows); picked != nil || err != nil {
+			return picked, free, err
 		}
 	}
-	switch s, selection := a.(*Selection); {
+	switch {
 	case known.Beside != nil:
 		return pickBeside(dev, known.Beside, rows)
-	case known.Identity, selection:
-		at := rows
-		if selection {
-			at = lists.Pick(s.Indices(), rows)
-		}
-		picked, err := NewSelection(dev, p, at)
-		if err != nil {
-			return nil, nil, err
-		}
-		return picked, picked.Release, nil
+	case known.Identity:
+		return selected(dev, p, rows)
 	case known.SparseRows != nil:
 		t := sparse.Matrix{D: d, P: p, Rows: known.SparseRows()}.Pick(rows).Transpose().Merge()
 		picked := newCSR(dev, t.Transpose(), t)
@@ -49,11 +35,19 @@ func Pick(dev array.Device, a Operator, rows []int) (Operator, func(), error) {
 		picked := NewDense(dev, some)
 		return picked, picked.Release, nil
 	}
-	picked, err := NewSelection(dev, d, rows)
+	picked, free, err := selected(dev, d, rows)
 	if err != nil {
 		return nil, nil, err
 	}
-	return Compose(picked, a), picked.Release, nil
+	return Compose(picked, a), free, nil
+}
+
+func selected(dev array.Device, p int, at []int) (Operator, func(), error) {
+	picked, err := NewSelection(dev, p, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	return picked, picked.Release, nil
 }
 
 // Picks are the coordinates that A picks, in its order, which the caller must not modify; ok is false where it is no

@@ -1,69 +1,53 @@
 package linops
 
-import (
-	"gonum.org/v1/gonum/mat"
-
-	"surepipe/linops/internal/product"
-)
+import "surepipe/linops/internal/product"
 
 // RowNorms2 returns the squared lengths of the rows of A diag(s), or of A where s is nil, in a new slice: those of
 // matrices, dense or sparse, by their entries, also on top of each other and multiplied by numbers. For other operators
 // on top of each other it is one number for all rows of one, their mean square or, where that is not known, ||A_i||^2.
 // It is nil where the lengths are not known, and does no products.
 func RowNorms2(a Operator, s []float64) []float64 {
-	if n := entryNorms2(a, s); n != nil {
-		return n
+	if norms := StructureOf(a).RowNorms2; norms != nil {
+		return norms(s)
 	}
-	above, ok := a.(*stack)
-	if !ok || above.cols != nil {
-		return nil
-	}
-	out := make([]float64, 0, above.d)
-	for i, part := range above.parts {
+	return nil
+}
+
+// rowNorms2 is that of operators on top of each other.
+func (a *stack) rowNorms2(s []float64) []float64 {
+	out := make([]float64, 0, a.d)
+	for i, part := range a.parts {
 		n := RowNorms2(part.Operator, s)
 		if n == nil {
-			mean, known := meanRow2(&part.s, above.rows[i+1]-above.rows[i], s)
+			mean, known := meanRow2(&part.s, a.rows[i+1]-a.rows[i], s)
 			if !known {
 				return nil
 			}
-			n = product.Constant(above.rows[i+1]-above.rows[i], mean)
+			n = product.Constant(a.rows[i+1]-a.rows[i], mean)
 		}
 		out = append(out, n...)
 	}
 	return out
 }
 
-func entryNorms2(a Operator, s []float64) []float64 {
-	switch m := a.(type) {
-	case *scaled:
-		n := entryNorms2(m.a.Operator, s)
-		for i := range n {
-			n[i] *= m.alpha * m.alpha
-		}
-		return n
-	case *CSR:
-		out := make([]float64, m.d)
-		for i := range out {
-			for u := m.m.Indptr[i]; u < m.m.Indptr[i+1]; u++ {
-				v := m.m.Values[u]
-				if s != nil {
-					v *= s[m.m.Indices[u]]
-				}
-				out[i] += v * v
+func (a *CSR) rowNorms2(s []float64) []float64 {
+	out := make([]float64, a.d)
+	for i := range out {
+		for u := a.m.Indptr[i]; u < a.m.Indptr[i+1]; u++ {
+			v := a.m.Values[u]
+			if s != nil {
+				v *= s[a.m.Indices[u]]
 			}
+			out[i] += v * v
 		}
-		return out
-	case *Dense:
-		return denseNorms2(m.x, s)
 	}
-	return nil
+	return out
 }
 
-func denseNorms2(x *mat.Dense, s []float64) []float64 {
-	d, _ := x.Dims()
-	out := make([]float64, d)
+func (a *Dense) rowNorms2(s []float64) []float64 {
+	out := make([]float64, a.d)
 	for i := range out {
-		for j, v := range x.RawRowView(i) {
+		for j, v := range a.x.RawRowView(i) {
 			if s != nil {
 				v *= s[j]
 			}

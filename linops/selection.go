@@ -61,9 +61,14 @@ func NewSelection(dev array.Device, p int, idx []int) (*Selection, error) {
 		a.on = dev.NewIndex(idx)
 	}
 	s := Structure{Rows: Known(1), ColumnNorms2: a.columnNorms2, ColumnSpread: a.columnSpread, On: a.onSpace,
-		Sampling: Sampling{Sampled: a.sampled, Parts: a.wholeParts, Picked: a.picked}}
+		Sampling: Sampling{Sampled: a.sampled, Parts: a.wholeParts, Picked: a.picked},
+		Storage:  Storage{Listed: listed(len(idx), idx, nil), PickRows: a.pickRows}}
 	a.structure = Complete(a, s)
 	return a, nil
+}
+
+func (a *Selection) pickRows(dev array.Device, rows []int) (Operator, func(), error) {
+	return selected(dev, a.p, lists.Pick(a.idx, rows))
 }
 
 // onSpace is the selection on a tangent space of matrices with p entries; nil on other spaces.

@@ -103,9 +103,15 @@ type Storage struct {
 	Dense func() *mat.Dense
 	// SparseRows returns the entries of a sparse matrix, which the caller must not modify.
 	SparseRows func() space.Rows
-	// Taps returns the entries of a convolution as a sparse matrix; ok is false where they are more than
-	// most.
-	Taps func(most int) (rows space.Rows, ok bool)
+	// Listed returns the entries by rows, which the caller must not modify, where A has few without being a sparse
+	// matrix; ok is false where they are more than most. Call [Entries] for every A.
+	Listed func(most int) (rows space.Rows, ok bool)
+	// RowNorms2 returns the squared lengths of the rows of A diag(s), or of A where s is nil, in a new slice; nil where
+	// they are not known for this s.
+	RowNorms2 func(s []float64) []float64
+	// PickRows returns R A for a list of rows, and what frees it; a nil operator stands for no better one than the
+	// selection of products with A. Call [Pick] for every A.
+	PickRows func(dev array.Device, rows []int) (Operator, func(), error)
 }
 
 // Sampling says that A picks entries of matrices. The zero value says nothing.

@@ -112,7 +112,7 @@ func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Bou
 	a := &Convolution{rows: rows, cols: cols, taps: mat.DenseCopyOf(kernel), boundary: boundary, r: rows, c: cols}
 	a.mapped = mapped{twin: imageTwin(rows, cols, a.vector), name: name, d: rows * cols, p: rows * cols}
 	if rows*cols == 0 {
-		a.structure = linops.Complete(a, linops.Structure{Storage: linops.Storage{Taps: a.entries}})
+		a.structure = linops.Complete(a, linops.Structure{Storage: linops.Storage{Listed: a.entries}})
 		return a, nil
 	}
 	if boundary == ZeroPadded {
@@ -129,7 +129,7 @@ func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Bou
 		a.kernel = a.transformKernel(grid)
 	}
 	a.structure = linops.Complete(a, a.know(grid))
-	a.structure.Taps = a.entries
+	a.structure.Listed = a.entries
 	return a, nil
 }
 

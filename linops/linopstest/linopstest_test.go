@@ -223,9 +223,17 @@ func TestCheckFindsEveryFalseFunction(t *testing.T) {
 					return dst.N() != 5 || rhs.N() != 5 || dst.K() != rhs.K() || true1.SolveNormal(dst, rhs, eta)
 				}
 			}), "SolveNormal of"},
-			{"Taps", edit(func(s *linops.Structure) {
-				s.Taps = func(int) (space.Rows, bool) { return space.Rows{Indptr: make([]int, 1+3)}, true }
-			}), "Taps: entry 0 of A b"},
+			{"Listed", edit(func(s *linops.Structure) {
+				s.Listed = func(int) (space.Rows, bool) { return space.Rows{Indptr: make([]int, 1+3)}, true }
+			}), "Listed: entry 0 of A b"},
+			{"PickRows", edit(func(s *linops.Structure) {
+				s.PickRows = func(dev array.Device, rows []int) (linops.Operator, func(), error) {
+					return linops.Zero(len(rows), 5), func() {}, nil
+				}
+			}), "PickRows: entry"},
+			{"RowNorms2", edit(func(s *linops.Structure) {
+				s.RowNorms2 = func([]float64) []float64 { return make([]float64, 1) }
+			}), "RowNorms2 is"},
 			{"Cosines", edit(func(s *linops.Structure) {
 				s.Cosines = linops.Spectrum{Shape: array.Shape{Rows: 1, Cols: 5},
 					Values: func() []float64 { return make([]float64, 5) }}

@@ -2,6 +2,7 @@ package linopstest
 
 import (
 	"math"
+	"slices"
 
 	"surepipe/space"
 )
@@ -41,11 +42,11 @@ func (c *checker) sparseRows() {
 	if c.s.SparseRows != nil {
 		c.rows("SparseRows", c.s.SparseRows())
 	}
-	if c.s.Taps == nil {
+	if c.s.Listed == nil {
 		return
 	}
-	if rows, ok := c.s.Taps(math.MaxInt); ok {
-		c.rows("Taps", rows)
+	if rows, ok := c.s.Listed(math.MaxInt); ok {
+		c.rows("Listed", rows)
 	}
 }
 
@@ -65,5 +66,44 @@ func (c *checker) rows(name string, rows space.Rows) {
 			c.failf("%s: entry %d of A b is %g, but that of its row %g", name, i, v, want)
 			return
 		}
+	}
+}
+
+// pickRows tests some rows, in another order, against a product.
+func (c *checker) pickRows() {
+	if c.s.PickRows == nil || c.d == 0 {
+		return
+	}
+	rows := []int{c.d - 1, 0}[:min(c.d, 2)]
+	some, free, err := c.s.PickRows(c.dev, rows)
+	if err != nil {
+		c.failf("PickRows: %v", err)
+	}
+	if err != nil || some == nil {
+		return
+	}
+	defer free()
+	if d, p := some.Dims(); d != len(rows) || p != c.p {
+		c.failf("PickRows: %d x %d, expected %d x %d", d, p, len(rows), c.p)
+		return
+	}
+	b := gaussian(c.p, 662)
+	all := c.apply(c.a.Forward, c.d, 1, b)
+	for k, v := range c.apply(some.Forward, len(rows), 1, b) {
+		if want := all[rows[k]]; !(math.Abs(v-want) <= tol*math.Max(norm(b), math.Abs(want))) {
+			c.failf("PickRows: entry %d of A b is %g, but that of the picked row %g", rows[k], want, v)
+			return
+		}
+	}
+}
+
+// rowNorms tests that there is a number for each row: those of parts without entries are bounds.
+func (c *checker) rowNorms() {
+	if c.s.RowNorms2 == nil {
+		return
+	}
+	n := c.s.RowNorms2(nil)
+	if n != nil && len(n) != c.d || slices.ContainsFunc(n, func(v float64) bool { return !(v >= 0) }) {
+		c.failf("RowNorms2 is %g, expected the squared lengths of %d rows", n, c.d)
 	}
 }

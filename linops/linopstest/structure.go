@@ -27,6 +27,8 @@ func (c *checker) structure() {
 	c.guard("Commutes", c.shifts)
 	c.guard("Pairs", c.pairs)
 	c.guard("SparseRows", c.sparseRows)
+	c.guard("PickRows", c.pickRows)
+	c.guard("RowNorms2", c.rowNorms)
 	c.guard("Beside", c.beside)
 	c.guard("Normal", c.normal)
 	c.guard("Cosines", c.cosines)
