@@ -66,6 +66,29 @@ func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
 	return noise.Choose(method, o)
 }
 
+// SharedNoise says what pixels and channels of y have in common of their noise, where y is an image; sigma2 is 0 where
+// it is not known but from y.
+func SharedNoise(name string, data Data, sigma2 float64) NoiseShared {
+	shape := data.YShape
+	channels := 1
+	if len(shape) == 3 && shape[2] <= spec.MostChannels {
+		shape, channels = shape[:2], shape[2]
+	}
+	if len(shape) != 2 {
+		return NoiseShared{}
+	}
+	s, _, err := specification(name, data)
+	if err != nil {
+		return NoiseShared{}
+	}
+	data.YShape = shape
+	o, err := observed(s, data)
+	if err != nil || !o.Pixels() || len(data.Y) != shape[0]*shape[1]*channels {
+		return NoiseShared{}
+	}
+	return noise.SharedNoise(data.Y, shape[0], shape[1], channels, sigma2)
+}
+
 func observed(s *spec.Spec, data Data) (o noise.Observed, err error) {
 	o = noise.Observed{
 		Y: data.Y, Shape: data.YShape, Regression: s.Regression(), Selection: s.Selects(), Unordered: s.Unordered(),

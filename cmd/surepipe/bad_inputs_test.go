@@ -391,3 +391,24 @@ func TestEqualChannelsAreTold(t *testing.T) {
 		}
 	}
 }
+
+// Pixels that are averages of their neighbours share noise.
+func TestCorrelatedPixelsAreTold(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, shared := range []bool{false, true} {
+		values := make([]float64, 64*64)
+		for i := range values {
+			values[i] = r.NormFloat64()
+		}
+		for i := 1; shared && i+1 < len(values); i += 2 {
+			values[i] = (values[i-1] + values[i+1]) / 2
+		}
+		for _, sigma2 := range []string{"1", "auto"} {
+			_, _, s := sweepLines(t, "--problem", "tv2d", "--data", npyFile(t, values, 64, 64), "--sigma2", sigma2,
+				"--lambda", "0.5:1:2")
+			if told := strings.Contains(fmt.Sprint(s.Warnings), "correlated-pixels"); told != shared {
+				t.Errorf("shared: %t, sigma2 %s, warnings %v", shared, sigma2, s.Warnings)
+			}
+		}
+	}
+}

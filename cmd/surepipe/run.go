@@ -105,12 +105,10 @@ func (f *runCommand) run() error {
 	}
 	f.tell()
 	fits := make([]*surepipe.Fit, len(e.Responses()))
+	beside := make([]error, len(fits))
 	err = e.Each(f.cmd.Context(), func(ctx context.Context, k int, of *surepipe.Estimator) (err error) {
-		if fits[k], err = of.Fit(ctx); err == nil && f.imageRisk {
-			err = fits[k].Project(ctx)
-		}
-		if err == nil && f.audit {
-			_, err = fits[k].Audit(ctx)
+		if fits[k], err = of.Fit(ctx); err == nil {
+			beside[k] = inResponse(of, f.besideFit(ctx, fits[k]))
 		}
 		return inResponse(of, err)
 	})
@@ -118,7 +116,19 @@ func (f *runCommand) run() error {
 	if err != nil {
 		return err
 	}
-	return f.report(e, fits)
+	return cmp.Or(f.report(e, fits), cmp.Or(beside...))
+}
+
+// besideFit computes what was asked for beside a fit, which is kept where that fails.
+func (f *runCommand) besideFit(ctx context.Context, fit *surepipe.Fit) (err error) {
+	if f.imageRisk {
+		err = fit.Project(ctx)
+	}
+	if f.audit && ctx.Err() == nil {
+		_, audit := fit.Audit(ctx)
+		err = cmp.Or(err, audit)
+	}
+	return err
 }
 
 // report writes the files that were asked for, prints the results, and says what is to be known of them.

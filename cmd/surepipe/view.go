@@ -85,7 +85,10 @@ func view(cmd *cobra.Command, port int, files []string) error {
 		return study.Errorf("--port is %d, expected 0 to 65535", port)
 	}
 	for _, path := range files {
-		if err := checkRunFile(path); err != nil {
+		switch err := checkRunFile(path); {
+		case errors.Is(err, fs.ErrNotExist):
+			fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s does not exist: waiting for it\n", path)
+		case err != nil:
 			return study.Errorf("%s: %w", path, err)
 		}
 	}
@@ -106,9 +109,6 @@ func view(cmd *cobra.Command, port int, files []string) error {
 
 func checkRunFile(path string) error {
 	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}

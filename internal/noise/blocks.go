@@ -77,7 +77,7 @@ func SmoothBlocks(y []float64, rows, cols int) (Estimate, error) {
 		return refuse(MethodSmoothBlocks, "an image of %d x %d pixels has %d blocks of %d x %d, expected at least %d",
 			rows, cols, all, blockSide, blockSide, leastBlocks)
 	}
-	blocks := blocksOf(y, rows, cols)
+	blocks := blocksOf(planeOf(y, rows, cols))
 	if len(blocks) < leastBlocks {
 		return refuse(MethodSmoothBlocks, "%d blocks of %d x %d pixels hold noise, expected at least %d: the "+
 			"others are constant, or have pixels at the least or greatest value, where y may be clipped",
@@ -112,31 +112,54 @@ var bandSizes = func() (n [len(highBands)]float64) {
 	return n
 }()
 
-// blocksOf are the blocks that hold noise, from the smoothest on.
-func blocksOf(y []float64, rows, cols int) []block {
-	low, high := slices.Min(y), slices.Max(y)
+// plane is an image of one channel, with the values at which it may be clipped: the least and the greatest, where
+// these are attained more than once.
+type plane struct {
+	y          []float64
+	rows, cols int
+	low, high  float64
+}
+
+func planeOf(y []float64, rows, cols int) plane {
+	p := plane{y, rows, cols, slices.Min(y), slices.Max(y)}
 	ties := [2]int{}
 	for _, v := range y {
-		if v == low {
+		if v == p.low {
 			ties[0]++
 		}
-		if v == high {
+		if v == p.high {
 			ties[1]++
 		}
 	}
-	blocks := make([]block, 0, (rows/blockSide)*(cols/blockSide))
+	if ties[0] == 1 {
+		p.low = math.Inf(-1)
+	}
+	if ties[1] == 1 {
+		p.high = math.Inf(1)
+	}
+	return p
+}
+
+// block sets the pixels of the block at (r, c), and reports whether they hold noise.
+func (p plane) block(pixels *[blockSide][]float64, r, c int) bool {
+	usable, varies := true, false
+	for i := range pixels {
+		pixels[i] = p.y[(r+i)*p.cols+c:][:blockSide]
+		for _, v := range pixels[i] {
+			usable = usable && v != p.low && v != p.high
+			varies = varies || v != pixels[0][0]
+		}
+	}
+	return usable && varies
+}
+
+// blocksOf are the blocks that hold noise, from the smoothest on.
+func blocksOf(p plane) []block {
+	blocks := make([]block, 0, (p.rows/blockSide)*(p.cols/blockSide))
 	var pixels [blockSide][]float64
-	for r := 0; r+blockSide <= rows; r += blockSide {
-		for c := 0; c+blockSide <= cols; c += blockSide {
-			usable, varies := true, false
-			for i := range pixels {
-				pixels[i] = y[(r+i)*cols+c:][:blockSide]
-				for _, v := range pixels[i] {
-					usable = usable && !(v == low && ties[0] > 1 || v == high && ties[1] > 1)
-					varies = varies || v != pixels[0][0]
-				}
-			}
-			if usable && varies {
+	for r := 0; r+blockSide <= p.rows; r += blockSide {
+		for c := 0; c+blockSide <= p.cols; c += blockSide {
+			if p.block(&pixels, r, c) {
 				blocks = append(blocks, blockOf(&pixels))
 			}
 		}
@@ -145,8 +168,8 @@ func blocksOf(y []float64, rows, cols int) []block {
 	return blocks
 }
 
-// blockOf transforms the rows of a block, then its columns.
-func blockOf(pixels *[blockSide][]float64) (b block) {
+// cosineTransform transforms the rows of a block, then its columns.
+func cosineTransform(pixels *[blockSide][]float64) (d [blockSide][blockSide]float64) {
 	var half [blockSide][blockSide]float64
 	for i := range half {
 		for j := range half {
@@ -157,16 +180,24 @@ func blockOf(pixels *[blockSide][]float64) (b block) {
 	}
 	for i := range half {
 		for j := range half {
-			d := 0.0
 			for k := range half {
-				d += cosines[i][k] * half[k][j]
+				d[i][j] += cosines[i][k] * half[k][j]
 			}
+		}
+	}
+	return d
+}
+
+func blockOf(pixels *[blockSide][]float64) (b block) {
+	d := cosineTransform(pixels)
+	for i := range d {
+		for j, v := range d[i] {
 			if f := i + j; f >= leastTexture && f < highBands[0] {
-				b.texture += d * d
+				b.texture += v * v
 			}
 			for h, least := range highBands {
 				if i+j >= least {
-					b.high[h] += d * d
+					b.high[h] += v * v
 				}
 			}
 		}

@@ -57,6 +57,9 @@ func (o Observed) Sequence() bool { return o.ordered() && len(o.Shape) == 1 }
 
 func (o Observed) matrix() bool { return o.ordered() && len(o.Shape) == 2 && !o.Sequences }
 
+// Pixels reports whether y is an image, whose neighbours are alike.
+func (o Observed) Pixels() bool { return o.matrix() && (o.Image || !o.LowRank) }
+
 func (o Observed) lowRank() bool { return o.matrix() && !o.Image && o.LowRank }
 
 // Method is a way to estimate sigma2: a row of the table that help, errors and [Choose] read. [Register] adds one.

@@ -23,6 +23,12 @@ var (
 		Says: "channels of an image are the same, as those of a grey one in colours: their noise is one, and taken " +
 			"for several independent ones",
 		Do: "give the image in grey"})
+	CorrelatedPixels = row(Kind{Code: "correlated-pixels", Severity: Caution, Run: true,
+		Says: "pixels of an image, or its channels, share noise, as after demosaicing, resizing or compression, or " +
+			"fine texture looks like it: SURE, GCV, leave-one-out, `--sigma2 auto` and error bars take noise for " +
+			"independent, so that the fit follows it and the printed error is too small",
+		Do: "start from the raw image; else average blocks of pixels to a smaller one until this is not said, and " +
+			"where only channels share noise denoise each alone"})
 	CoarseRounding = row(Kind{Code: "coarse-rounding", Run: true,
 		Says: "the values of y are rounded so coarsely that the variance of the rounding, a twelfth of the step's " +
 			"square, matters beside `sigma2`",

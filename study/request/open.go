@@ -49,7 +49,6 @@ func (r *Request) prepare(ctx context.Context, dev array.Device, data *problems.
 	r.forgetNoise(data)
 	r.noteRounding(*data)
 	r.noteCounts(*data)
-	r.noteChannels(*data)
 	if hyper, err = r.Weights.hyper(); err != nil {
 		return 0, hyper, err
 	}
@@ -65,6 +64,9 @@ func (r *Request) prepare(ctx context.Context, dev array.Device, data *problems.
 	}
 	if sigma2, err = r.variance(*data); sigma2 > 0 {
 		data.Sigma2 = &sigma2 // some regularizers depend on it
+	}
+	if err == nil && !r.noteChannels(*data) {
+		r.notePixels(*data, sigma2)
 	}
 	return sigma2, hyper, err
 }
@@ -156,10 +158,10 @@ func (r *Request) noteCounts(data problems.Data) {
 	}
 }
 
-// noteChannels says that channels of an image are the same, so that their noise is, too.
-func (r *Request) noteChannels(data problems.Data) {
+// noteChannels says that channels of an image are the same, so that their noise is, too, and reports whether it did.
+func (r *Request) noteChannels(data problems.Data) bool {
 	if shape := data.YShape; len(shape) != 3 || shape[2] < 2 || shape[2] > spec.MostChannels {
-		return
+		return false
 	}
 	channels := data.YShape[2]
 	for k := 1; k < channels; k++ {
@@ -170,8 +172,35 @@ func (r *Request) noteChannels(data problems.Data) {
 		if !differ {
 			r.note(study.NewNote(warning.EqualChannels, "channels %d and %d of y, counted from 0, are the same, and "+
 				"their noise is: SURE, sigma2 and error bars take it for independent", k-1, k))
-			return
+			return true
 		}
+	}
+	return false
+}
+
+// notePixels says that pixels of an image, or its channels, seem to share their noise.
+func (r *Request) notePixels(data problems.Data, sigma2 float64) {
+	if r.Correlation != "" || !r.LossOf().Squared() {
+		return
+	}
+	if r.Estimate != nil {
+		sigma2 = 0
+	}
+	s := problems.SharedNoise(r.Problem, data, sigma2)
+	const smaller = "start from the raw image, or average blocks of pixels to a smaller one until this is not said"
+	switch {
+	case s.Neighbours && sigma2 > 0:
+		r.note(study.NewNote(warning.CorrelatedPixels, "the smoothest parts of y hold a variance of %.3g at the "+
+			"highest frequencies, and sigma2 is %.3g: neighbouring pixels share noise, which criteria and error bars "+
+			"take for independent, or sigma2 is too large; %s", s.High, sigma2, smaller))
+	case s.Neighbours:
+		r.note(study.NewNote(warning.CorrelatedPixels, "the smoothest parts of y hold %.2g times the energy at middle "+
+			"frequencies that they hold at the highest ones: neighbouring pixels share noise, which criteria, sigma2 "+
+			"from y and error bars take for independent, or fine texture is everywhere; %s", s.Middle/s.High, smaller))
+	case s.Channels != 0:
+		r.note(study.NewNote(warning.CorrelatedPixels, "the noise of channels %d and %d, counted from 0, has a "+
+			"correlation of %.2g, and criteria and error bars take it for independent; start from the raw image, or "+
+			"denoise each channel alone", s.First, s.Second, s.Channels))
 	}
 }
 

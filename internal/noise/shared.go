@@ -1,0 +1,185 @@
+package noise
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"surepipe/internal/lists"
+)
+
+// Shared is the noise that pixels of an image, or its channels, seem to have in common.
+type Shared struct {
+	// High is the energy of a coefficient of the highest frequencies in the smoothest blocks, which texture only adds
+	// to, and Middle that of the frequencies below them. They are sigma2 where the noise is white.
+	High, Middle float64
+	// Neighbours says that pixels share noise: Middle exceeds High, or High is below the sigma2 that was given.
+	Neighbours bool
+	// Channels is the correlation of the two channels, First and Second, that share most; 0 where that may be chance,
+	// or where pixels share noise.
+	Channels      float64
+	First, Second int
+}
+
+const (
+	// leastRatio is the ratio of the energies below and at the highest frequencies, and leastShort that of the latter
+	// to sigma2, from which noise is taken for shared; leastShare is the least correlation of channels. All must be
+	// shareErrors standard errors from white noise.
+	leastRatio, leastShort, leastShare, shareErrors = 1.2, 0.9, 0.15, 4
+	// Energies of texture grow from the smoothest blocks on, and those of noise do not. From a twentieth to a fifth of
+	// the blocks those of noise grow by less than this, and by less than this part of what is to be explained by it.
+	flatHigh, flatMiddle = 0.2, 1. / 3
+	// aboveSigma2 is how far energies at the highest frequencies may exceed a known sigma2 and hold no texture.
+	aboveSigma2 = 1.2
+	fewShared   = 32 // blocks from which there is an answer
+)
+
+// smoothest are the shares of the smoothest blocks over which energies are compared; the second is that of the answer.
+var smoothest = [...]float64{0.05, 0.1, 0.2}
+
+// spectrum holds what is compared of a block: energies of the middle frequencies in two halves, which are
+// independent of each other in white noise, of those next to the highest in the same halves, and the coefficients
+// of the highest, of all channels.
+type spectrum struct {
+	texture, next [2]float64
+	high          [][]float64
+}
+
+// nextTexture is the least of the frequencies that are compared with the highest.
+const nextTexture = 6
+
+// SharedNoise compares the spectrum of the noise in the smoothest blocks of 8 x 8 pixels of an image (rows, cols,
+// channels) with that of white noise, which is independent over channels. Blocks are ordered by one half of their
+// middle frequencies and compared by the other, so that the order does not bias what is compared. sigma2 is the
+// variance of the noise, 0 where it is not known but from y: texture that is everywhere then looks like noise. An
+// image without noise, or too small, shares none.
+func SharedNoise(y []float64, rows, cols, channels int, sigma2 float64) (s Shared) {
+	if (rows/blockSide)*(cols/blockSide) < fewShared {
+		return s
+	}
+	blocks := spectra(y, rows, cols, channels)
+	if len(blocks) < fewShared {
+		return s
+	}
+	var middle, high [len(smoothest)]float64
+	for half := range 2 {
+		slices.SortStableFunc(blocks, func(a, b spectrum) int { return cmp.Compare(a.texture[half], b.texture[half]) })
+		for i := range smoothest {
+			for _, b := range blocks[:most(blocks, i)] {
+				n := float64(2 * most(blocks, i) * channels)
+				middle[i] += b.next[1-half] / n / nextSizes[1-half]
+				for _, h := range b.high {
+					high[i] += squares(h) / n / float64(len(h))
+				}
+			}
+		}
+	}
+	n := float64(most(blocks, 1) * channels)
+	highErr := math.Sqrt(2 / (n * bandSizes[0]))
+	ratioErr := math.Hypot(highErr, math.Sqrt(2/(n*(nextSizes[0]+nextSizes[1]))))
+	s.High, s.Middle = high[1], middle[1]
+	if !(s.High > 0) {
+		return Shared{}
+	}
+	noise := high[2]/high[0]-1 < flatHigh
+	if sigma2 > 0 {
+		s.Neighbours = s.High*(1+shareErrors*highErr) < leastShort*sigma2
+		noise = s.High < aboveSigma2*sigma2
+	} else {
+		ratio := s.Middle / s.High
+		s.Neighbours = ratio > max(leastRatio, 1+shareErrors*ratioErr) && middle[2]/middle[0]-1 < flatMiddle*(ratio-1)
+	}
+	if noise && !s.Neighbours {
+		s.channels(blocks[:most(blocks, 1)], channels)
+	}
+	return s
+}
+
+// channels sets the correlation of the channels at the highest frequencies of the blocks.
+func (s *Shared) channels(blocks []spectrum, channels int) {
+	product := func(j, k int) (sum float64) {
+		for _, b := range blocks {
+			for i, v := range b.high[j] {
+				sum += v * b.high[k][i]
+			}
+		}
+		return sum
+	}
+	least := max(leastShare, shareErrors/math.Sqrt(float64(len(blocks))*bandSizes[0]))
+	for k := range channels {
+		for j := range k {
+			r := product(j, k) / math.Sqrt(product(j, j)*product(k, k))
+			if math.Abs(r) > max(least, math.Abs(s.Channels)) {
+				s.Channels, s.First, s.Second = r, j, k
+			}
+		}
+	}
+}
+
+func most(blocks []spectrum, share int) int {
+	return max(leastBlocks, int(smoothest[share]*float64(len(blocks))))
+}
+
+func squares(x []float64) (sum float64) {
+	for _, v := range x {
+		sum += v * v
+	}
+	return sum
+}
+
+// halfOf says to which half of the frequencies below the highest coefficient (i, j) belongs.
+func halfOf(i, j int) int { return (i - j + blockSide) / 2 % 2 }
+
+// nextSizes are the numbers of coefficients next to the highest, of either half.
+var nextSizes = func() (n [2]float64) {
+	for i := range blockSide {
+		for j := range blockSide {
+			if f := i + j; f >= nextTexture && f < highBands[0] {
+				n[halfOf(i, j)]++
+			}
+		}
+	}
+	return n
+}()
+
+// spectra are those of the blocks that hold noise in all channels.
+func spectra(y []float64, rows, cols, channels int) (all []spectrum) {
+	planes := lists.Make(channels, func(k int) plane {
+		return planeOf(lists.Make(rows*cols, func(i int) float64 { return y[i*channels+k] }), rows, cols)
+	})
+	var pixels [blockSide][]float64
+	for r := 0; r+blockSide <= rows; r += blockSide {
+		for c := 0; c+blockSide <= cols; c += blockSide {
+			s := spectrum{high: make([][]float64, 0, channels)}
+			for _, p := range planes {
+				if !p.block(&pixels, r, c) {
+					break
+				}
+				s.add(cosineTransform(&pixels))
+			}
+			if len(s.high) == channels {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+func (s *spectrum) add(d [blockSide][blockSide]float64) {
+	high := make([]float64, 0, int(bandSizes[0]))
+	for i := range d {
+		for j, v := range d[i] {
+			f, half := i+j, halfOf(i, j)
+			switch {
+			case f >= highBands[0]:
+				high = append(high, v)
+			case f >= leastTexture:
+				s.texture[half] += v * v
+				if f >= nextTexture {
+					s.next[half] += v * v
+				}
+			}
+		}
+	}
+	s.high = append(s.high, high)
+}

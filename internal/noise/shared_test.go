@@ -1,0 +1,92 @@
+package noise
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// White noise is not taken for shared, whatever the texture of a part of the image; noise that is averaged over
+// neighbours, or common to channels, is.
+func TestSharedNoise(t *testing.T) {
+	const rows, cols, channels, sigma2, draws = 128, 96, 3, 2.25, 20
+	r := rand.New(rand.NewPCG(23, 1))
+	tests := map[string]struct {
+		noise    func() []float64
+		pixels   bool
+		channels float64
+	}{
+		"white": {noise: func() []float64 { return normals(r, rows*cols*channels, 1) }},
+		// Pixels between those of a grid are the means of their neighbours along the rows, as after demosaicing.
+		"interpolated": {pixels: true, noise: func() []float64 {
+			z := normals(r, rows*cols*channels, 1)
+			for i := range z {
+				if col := i / channels % cols; col%2 == 1 && col+1 < cols {
+					z[i] = (z[i-channels] + z[i+channels]) / 2
+				}
+			}
+			return z
+		}},
+		"channels": {channels: 0.4, noise: func() []float64 {
+			z, common := normals(r, rows*cols*channels, math.Sqrt(0.6)), normals(r, rows*cols, math.Sqrt(0.4))
+			for i := range z {
+				if i%channels != 1 {
+					z[i] += common[i/channels]
+				} else {
+					z[i] /= math.Sqrt(0.6)
+				}
+			}
+			return z
+		}},
+	}
+	for name, c := range tests {
+		var pixels, colours [2]int
+		mean := 0.0
+		for draw := range draws {
+			upper := []int{0, 48, 80}[draw%3]
+			signal := textured(r, rows, cols, upper, 4*sigma2)
+			white := textured(r, rows, cols, 0, 1e-12)
+			y := make([]float64, rows*cols*channels)
+			for i, z := range c.noise() {
+				y[i] = white[i/channels] + math.Sqrt(sigma2)*z
+				if row := i / channels / cols; row < upper {
+					y[i] = signal[i/channels] + math.Sqrt(sigma2)*z
+				}
+			}
+			for known, variance := range []float64{0, sigma2} {
+				s := SharedNoise(y, rows, cols, channels, variance)
+				if s.Neighbours {
+					pixels[known]++
+				}
+				if s.Channels != 0 {
+					colours[known]++
+					mean += s.Channels / draws / 2
+					if s.First != 0 || s.Second != 2 {
+						t.Errorf("%s: channels %d and %d", name, s.First, s.Second)
+					}
+				}
+			}
+		}
+		t.Logf("%s: pixels %v, channels %v of %d, mean correlation %.3f", name, pixels, colours, draws, mean)
+		for known := range 2 {
+			if want := map[bool]int{true: draws}[c.pixels]; pixels[known] != want {
+				t.Errorf("%s: %d of %d draws share noise of pixels, expected %d", name, pixels[known], draws, want)
+			}
+			if want := map[bool]int{true: draws}[c.channels > 0]; colours[known] != want {
+				t.Errorf("%s: %d of %d draws share noise of channels, expected %d", name, colours[known], draws, want)
+			}
+		}
+		if math.Abs(mean-c.channels) > 0.05 {
+			t.Errorf("%s: mean correlation %.3f, expected %.3f", name, mean, c.channels)
+		}
+	}
+}
+
+func TestSmallImagesShareNothing(t *testing.T) {
+	for _, shape := range [][3]int{{0, 0, 1}, {8, 8, 3}, {40, 40, 1}, {64, 64, 1}} {
+		y := make([]float64, shape[0]*shape[1]*shape[2])
+		if s := SharedNoise(y, shape[0], shape[1], shape[2], 1); s != (Shared{}) {
+			t.Errorf("%v: %+v", shape, s)
+		}
+	}
+}
