@@ -70,42 +70,6 @@ func NewCSR(dev array.Device, rows, cols int, indptr, indices []int, values []fl
 	return newCSR(dev, t.Transpose(), t), nil
 }
 
-// NewCSRFromCoords puts a sparse matrix given by coordinates on a device: it has v[u] in row i[u]
-// and column j[u], in any order; entries given twice add up, in the order given. This is the format
-// of Matrix Market files and of scipy's coo_matrix, with indices from 0. It returns an error where
-// the lengths of the lists differ, an index lies outside of the matrix or a value is not finite.
-// The slices are copied.
-func NewCSRFromCoords(dev array.Device, rows, cols int, i, j []int, v []float64) (*CSR, error) {
-	if rows < 0 || cols < 0 || rows > math.MaxInt32 || cols > math.MaxInt32 {
-		return nil, fmt.Errorf("linops: sparse matrix of size %d x %d", rows, cols)
-	}
-	if len(i) != len(v) || len(j) != len(v) {
-		return nil, fmt.Errorf("linops: sparse matrix has %d row indices, %d column indices and %d values", len(i),
-			len(j), len(v))
-	}
-	m := space.Rows{Indptr: make([]int, rows+1), Indices: make([]int, len(v)), Values: make([]float64, len(v))}
-	for u, r := range i {
-		switch c := j[u]; {
-		case r < 0 || r >= rows:
-			return nil, fmt.Errorf("linops: sparse matrix's row index %d is %d, want 0 to %d", u, r, rows-1)
-		case c < 0 || c >= cols:
-			return nil, fmt.Errorf("linops: sparse matrix's column index %d is %d, want 0 to %d", u, c, cols-1)
-		case math.IsNaN(v[u]) || math.IsInf(v[u], 0):
-			return nil, fmt.Errorf("linops: sparse matrix's value %d (row %d, column %d) is %v", u, r, c, v[u])
-		}
-		m.Indptr[r+1]++
-	}
-	for r := range rows {
-		m.Indptr[r+1] += m.Indptr[r]
-	}
-	next := append([]int(nil), m.Indptr[:rows]...)
-	for u, r := range i {
-		m.Indices[next[r]], m.Values[next[r]] = j[u], v[u]
-		next[r]++
-	}
-	return NewCSR(dev, rows, cols, m.Indptr, m.Indices, m.Values)
-}
-
 // NewCSRBothWays puts a rows x cols matrix on a device that is at hand compressed by rows and by columns,
 // the columns of a row in increasing order and each once. It keeps the slices, which must not be
 // modified afterwards.

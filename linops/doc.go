@@ -8,7 +8,7 @@
 // [array.Device]. The basic ones hold data on a device:
 //
 //	NewDense      a matrix                          b -> X b
-//	NewCSR        a sparse matrix                   b -> X b   (NewCSRFromCoords)
+//	NewCSR        a sparse matrix                   b -> X b
 //	NewSelection  some coordinates, in any order    b -> (b[i0], b[i1], ...)
 //	NewDiagonal   entrywise weights                 b -> w ∘ b
 //	NewFunc       two closures on host slices

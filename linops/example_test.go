@@ -29,22 +29,6 @@ func ExampleHStack() {
 // The signal with a few given cosine coefficients.
 // The noise in a signal is estimated from its finest details.
 // A 4 x 4 checkerboard patch is one Haar coefficient.
-// Entries in any order; the two at (0, 1) add up.
-func ExampleNewCSRFromCoords() {
-	dev := array.NewHost()
-	a, err := linops.NewCSRFromCoords(dev, 2, 3,
-		[]int{1, 0, 0}, []int{0, 1, 1}, []float64{5, 2, 3})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer a.Release()
-	fmt.Println(mat.Formatted(a.Dense()))
-	// Output:
-	// ⎡0  5  0⎤
-	// ⎣5  0  0⎦
-}
-
 // timed is an operator that a user has wrapped to measure it.
 type timed struct {
 	linops.Operator

@@ -9,6 +9,7 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/hutch"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/pipeline"
@@ -169,7 +170,7 @@ func TestEffectsAreUnpenalizedCoordinates(t *testing.T) {
 				}
 			}
 			// The effects and B make up mu_hat.
-			e := problem.FitEffects(got.MuHat, got.B)
+			e := problem.FitEffectsAt(got.MuHat, lists.Pick(got.B, problem.Observed()))
 			for i, place := range data.Indices {
 				if fit := e.At(place/c.n, place%c.n) + got.B[place]; math.Abs(fit-got.MuHat[i]) > 1e-9 {
 					t.Fatalf("%+v: effects and B give %v at entry %d, mu_hat is %v", c, fit, i, got.MuHat[i])
@@ -256,7 +257,7 @@ func TestEffectsAloneAgainstRefits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := data.Y[i] - less.FitEffects(r.MuHat, r.B).At(place/6, place%6)
+		e := data.Y[i] - less.FitEffectsAt(r.MuHat, lists.Pick(r.B, less.Observed())).At(place/6, place%6)
 		sum += e * e
 		n++
 	}

@@ -112,7 +112,7 @@ func pictures(paint func(rng *rand.Rand, m, n int, dst []float64), planes int) f
 				if planes == 1 {
 					return prox.NewL1(w[0]), nil
 				}
-				return prox.NewJointL2(m*n, planes, w[0]), nil
+				return prox.NewVectorialL2(m*n, planes, 1, w[0]), nil
 			},
 		}
 		return noisyCurve(rng, f, mu, 6)

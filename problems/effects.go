@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"surepipe/array"
-	"surepipe/internal/lists"
 	"surepipe/internal/sublist"
 	"surepipe/linops/additive"
 	"surepipe/problems/spec"
@@ -109,21 +108,9 @@ func (p *Problem) EffectsDF() int {
 	return p.effects.Rank()
 }
 
-// FitEffects are the effects of the fit mu_hat = effects + B at the observed entries, of which muHat is
-// a sample's whole estimate, as package pipeline returns it, and b the matrix B; nil where the problem
-// has no effects.
-func (p *Problem) FitEffects(muHat, b []float64) *FittedEffects {
-	if p.effects == nil {
-		return nil
-	}
-	if len(muHat) != p.D || len(b) != p.P {
-		panic(fmt.Sprintf("problems: mu_hat has %d and b %d values, expected %d and %d", len(muHat), len(b), p.D, p.P))
-	}
-	seen := lists.Pick(b, p.observed)
-	return p.FitEffectsAt(muHat, seen)
-}
-
-// FitEffectsAt is FitEffects where only the entries of B at the places of [Problem.Observed] are at hand.
+// FitEffectsAt are the effects of the fit mu_hat = effects + B at the observed entries, of which muHat is a sample's
+// whole estimate, as package pipeline returns it, and seen are the entries of B at the places of [Problem.Observed];
+// nil where the problem has no effects.
 func (p *Problem) FitEffectsAt(muHat, seen []float64) *FittedEffects {
 	if p.effects == nil {
 		return nil

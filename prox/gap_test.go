@@ -19,8 +19,8 @@ func TestGapsAreTheHostsOnEveryDevice(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)
 		for name, r := range map[string]prox.Prox{
-			"l1": prox.NewL1(0.7), "two planes": prox.NewJointL2(n/2, 2, 0.7),
-			"six planes": prox.NewJointL2(n/6, 6, 0.7), "one plane": prox.NewJointL2(n, 1, 0),
+			"l1": prox.NewL1(0.7), "two planes": prox.NewVectorialL2(n/2, 2, 1, 0.7),
+			"six planes": prox.NewVectorialL2(n/6, 6, 1, 0.7), "one plane": prox.NewVectorialL2(n, 1, 1, 0),
 			"channels": prox.NewVectorialL2(n/6, 2, 3, 0.7),
 		} {
 			for _, scale := range []float64{0, 1e-30, 1, 1e60} {

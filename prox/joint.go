@@ -96,34 +96,19 @@ type jointL2 struct {
 	lambda float64
 }
 
-// NewJointL2 returns the l2 norm across planes: for vectors of planes arrays of n numbers, one after
-// the other,
+// NewVectorialL2 returns the l2 norm across planes and channels: for vectors of planes arrays of n pixels, one after
+// the other, with some channels for each pixel, such as red, green and blue, or a real and an imaginary part,
 //
-//	r(z) = lambda sum_{i<n} ||z_i||_2,    z_i = (z_i, z_{n+i}, ..., z_{(planes-1)n+i}).
+//	r(z) = lambda sum_{i<n} ||z_i||_2,    z_i = (z_{a,i,c}; a < planes, c < channels).
 //
-// Of the differences along the axes of an image (imaging.Gradient) it is the isotropic total
-// variation. It is the group LASSO penalty of these groups ([NewGroupL2]), without lists of their
-// entries:
+// Of the differences along the axes of an image (imaging.Gradient) it is the isotropic total variation with one
+// channel, and the vectorial total variation with several (Bresson and Chan 2008). It is the group LASSO penalty of
+// these groups ([NewGroupL2]), without lists of their entries:
 //
 //	prox_{t r}(v)_i = s_i v_i,    s_i = max(1 - t lambda/||v_i||, 0).
 //
-// It panics if n or planes is not positive, or lambda is negative or NaN. Norms are taken by
-// squaring: values beyond 1e150 overflow.
-func NewJointL2(n, planes int, lambda float64) Prox {
-	if n < 1 || planes < 1 {
-		panic(fmt.Sprintf("prox: joint l2 penalty of %d planes of %d numbers, want positive numbers", planes, n))
-	}
-	return NewVectorialL2(n, planes, 1, lambda)
-}
-
-// NewVectorialL2 is [NewJointL2] for planes of n pixels with some channels each, one after the other,
-// such as red, green and blue, or a real and an imaginary part: the channels of a pixel are in one
-// group. Of the differences along the axes of an image it is the vectorial total variation (Bresson
-// and Chan 2008),
-//
-//	r(z) = lambda sum_{i<n} sqrt(sum_a sum_c z_{a,i,c}^2),    a < planes, c < channels.
-//
-// It panics likewise.
+// It panics if n, planes or channels is not positive, or lambda is negative or NaN. Norms are taken by squaring:
+// values beyond 1e150 overflow.
 func NewVectorialL2(n, planes, channels int, lambda float64) Prox {
 	if n < 1 || planes < 1 || channels < 1 {
 		panic(fmt.Sprintf("prox: joint l2 penalty of %d planes of %d pixels with %d channels, want positive numbers",

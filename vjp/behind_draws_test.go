@@ -40,9 +40,9 @@ func TestSUREOfTotalVariationIsUnbiased(t *testing.T) {
 	}
 	k := imaging.NewGradient([]int{m, n}, nil, imaging.Reflecting)
 	for name, p := range map[string]vjp.Problem{
-		"isotropic":   {A: linops.Identity(m * n), R: prox.NewJointL2(m*n, 2, 0.5)},
+		"isotropic":   {A: linops.Identity(m * n), R: prox.NewVectorialL2(m*n, 2, 1, 0.5)},
 		"anisotropic": {A: linops.Identity(m * n), R: prox.NewL1(0.4)},
-		"deblurring":  {A: blur, R: prox.NewJointL2(m*n, 2, 0.25)},
+		"deblurring":  {A: blur, R: prox.NewVectorialL2(m*n, 2, 1, 0.25)},
 	} {
 		p.K, p.Device = k, dev
 		s, err := vjp.NewSolver(t.Context(), solve.Default(p), p, vjp.Options{Tol: 1e-5, Sigma2: sigma * sigma})

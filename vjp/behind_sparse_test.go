@@ -17,7 +17,7 @@ import (
 // blocks of three channels.
 func TestIncompleteFactorOfTheCurvature(t *testing.T) {
 	t.Run("grey", func(t *testing.T) {
-		testIncompleteFactor(t, 40, nil, func(n int) prox.Prox { return prox.NewJointL2(n, 2, 0.3) })
+		testIncompleteFactor(t, 40, nil, func(n int) prox.Prox { return prox.NewVectorialL2(n, 2, 1, 0.3) })
 	})
 	t.Run("colours", func(t *testing.T) {
 		testIncompleteFactor(t, 24, []int{3}, func(n int) prox.Prox { return prox.NewVectorialL2(n/3, 2, 3, 0.3) })

@@ -75,7 +75,7 @@ func variations(t *testing.T, dev array.Device) []variation {
 			c.problem.A = a
 		}
 		if c.iso2 = !strings.HasSuffix(name, "_anisotropic"); c.iso2 {
-			c.problem.R = prox.NewJointL2(len(y.Data), 2, c.Weight)
+			c.problem.R = prox.NewVectorialL2(len(y.Data), 2, 1, c.Weight)
 		}
 		set.Close()
 		out = append(out, c)

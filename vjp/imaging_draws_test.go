@@ -96,7 +96,7 @@ func TestSUREOfImagingIsUnbiased(t *testing.T) {
 		signal []float64
 		sigma  float64
 	}{
-		{"tomography, total variation", vjp.Problem{A: projection, K: gradient, R: prox.NewJointL2(m*n, 2, 0.3)},
+		{"tomography, total variation", vjp.Problem{A: projection, K: gradient, R: prox.NewVectorialL2(m*n, 2, 1, 0.3)},
 			image, 0.3},
 		{"tomography, wavelets", vjp.Problem{A: synthesis(projection, wavelet), R: prox.NewL1(0.3)},
 			coefficients(wavelet, image), 0.3},

@@ -3,8 +3,6 @@ package imaging_test
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -88,34 +86,6 @@ func ExampleNewDCT() {
 	synthesis.Forward(x, c)
 	fmt.Printf("%.4f\n", x.ToHost())
 	// Output: [1.6533 1.2706 0.7294 0.3467]
-}
-
-func ExampleWavelet_Finest() {
-	dev := array.NewHost()
-	const n, sigma = 4096, 0.5
-	w, err := imaging.NewWavelet1D(n, "sym4", 5)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	rng := rand.New(rand.NewPCG(1, 2))
-	y := make([]float64, n)
-	for i := range y {
-		y[i] = 10*math.Sin(float64(i)/200) + sigma*rng.NormFloat64()
-	}
-	b, z := dev.Alloc(1, n), dev.Alloc(1, n)
-	defer b.Free()
-	defer z.Free()
-	dev.Upload(b, y)
-	w.Forward(z, b)
-	coefficients := z.ToHost()
-	var details []float64
-	for _, i := range w.Finest() {
-		details = append(details, math.Abs(coefficients[i]))
-	}
-	slices.Sort(details)
-	fmt.Printf("sigma is about %.1f\n", details[len(details)/2]/0.6745)
-	// Output: sigma is about 0.5
 }
 
 func ExampleNewWavelet2D() {

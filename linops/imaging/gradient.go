@@ -43,7 +43,7 @@ func (e Edge) mirrors() bool { return e == Reflecting || e == Open }
 //
 // and at the last entry of the axis what the [Edge] says. The differences of one entry along all
 // axes are at the same place of these arrays, so that isotropic total variation is a norm across
-// them (prox.NewJointL2); with open edges they are not. The adjoint is the negative divergence.
+// them (prox.NewVectorialL2); with open edges they are not. The adjoint is the negative divergence.
 //
 // With reflecting or open edges D*D is the Laplacian of a path or a grid, which the cosine transform C diagonalizes
 // (Strang, The discrete cosine transform, SIAM Review 41, 1999):

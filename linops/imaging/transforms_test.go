@@ -528,43 +528,13 @@ func TestWaveletsAreTheirMatrices(t *testing.T) {
 
 func TestWaveletCoordinates(t *testing.T) {
 	one := must(imaging.NewWavelet1D(12, "haar", 2))
-	if got := one.Finest(); !slices.Equal(got, []int{6, 7, 8, 9, 10, 11}) {
-		t.Errorf("finest details of a vector at %v", got)
-	}
 	if got := one.Averages(); !slices.Equal(got, []int{0, 1, 2}) {
 		t.Errorf("averages of a vector at %v", got)
 	}
 	two := must(imaging.NewWavelet2D(4, 8, "haar", 2))
-	if got := two.Finest(); !slices.Equal(got, []int{20, 21, 22, 23, 28, 29, 30, 31}) {
-		t.Errorf("finest details of an image at %v", got)
-	}
 	if got := two.Averages(); !slices.Equal(got, []int{0, 1}) {
 		t.Errorf("averages of an image at %v", got)
 	}
-}
-
-// The noise of a smooth signal is read off the finest details.
-func TestFinestDetailsShowTheNoise(t *testing.T) {
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		const rows, cols, sigma = 256, 192, 0.3
-		y := gaussian(rows*cols, 11)
-		for i := range y {
-			y[i] = sigma*y[i] + 20*math.Sin(float64(i/cols)/40)*math.Cos(float64(i%cols)/30)
-		}
-		a := must(imaging.NewWavelet2D(rows, cols, "db4", 3))
-		src, dst := dev.Put(y, 1, len(y)), dev.Alloc(1, len(y))
-		a.Forward(dst, src)
-		z := dst.ToHost()
-		var fine []float64
-		for _, i := range a.Finest() {
-			fine = append(fine, math.Abs(z[i]))
-		}
-		slices.Sort(fine)
-		// The median's standard error is about 1.2 sigma / sqrt(n).
-		if got := fine[len(fine)/2] / 0.6745; math.Abs(got-sigma) > 4*1.2*sigma/math.Sqrt(float64(len(fine))) {
-			t.Errorf("sigma is estimated as %v, is %v", got, sigma)
-		}
-	})
 }
 
 // transforms is one of each host operator, of a size that processors share.
@@ -751,34 +721,8 @@ func TestHostOperatorsKeepTheirMemory(t *testing.T) {
 	}
 }
 
-func TestCSRFromCoords(t *testing.T) {
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		a, err := linops.NewCSRFromCoords(dev, 3, 4,
-			[]int{2, 0, 2, 0, 2}, []int{3, 1, 0, 1, 3}, []float64{1, 2, 3, 4, 5})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.Release()
-		want := mat.NewDense(3, 4, []float64{0, 6, 0, 0, 0, 0, 0, 0, 3, 0, 0, 6})
-		if !mat.Equal(a.Dense(), want) || a.Nonzeros() != 3 {
-			t.Errorf("%d entries\n%v, want\n%v", a.Nonzeros(), mat.Formatted(a.Dense()), mat.Formatted(want))
-		}
-		isConforming(t, dev, "CSR", a)
-		for _, s := range [][2]int{{0, 3}, {3, 0}, {2, 2}} {
-			empty := must(linops.NewCSRFromCoords(dev, s[0], s[1], nil, nil, nil))
-			if empty.Nonzeros() != 0 {
-				t.Errorf("%v: %d entries of none", s, empty.Nonzeros())
-			}
-		}
-	})
-}
-
 func TestTransformConstructorsNameTheCulprit(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		coords := func(rows, cols int, i, j []int, v ...float64) error {
-			_, err := linops.NewCSRFromCoords(dev, rows, cols, i, j, v)
-			return err
-		}
 		conv := func(boundary imaging.Boundary, kernel ...float64) error {
 			_, err := imaging.NewConvolution1D(4, kernel, boundary)
 			return err
@@ -799,11 +743,6 @@ func TestTransformConstructorsNameTheCulprit(t *testing.T) {
 			err  error
 			want string
 		}{
-			{coords(-1, 2, nil, nil), "size -1 x 2"},
-			{coords(2, 2, []int{0}, nil, 1), "1 row indices, 0 column indices and 1 values"},
-			{coords(2, 2, []int{0, 2}, []int{0, 0}, 1, 1), "row index 1 is 2, want 0 to 1"},
-			{coords(2, 2, []int{0, 1}, []int{0, -1}, 1, 1), "column index 1 is -1, want 0 to 1"},
-			{coords(2, 2, []int{0, 1}, []int{0, 1}, 1, math.Inf(1)), "value 1 (row 1, column 1) is +Inf"},
 			{conv(imaging.Circular), "empty kernel"},
 			{conv2(&mat.Dense{}), "empty kernel"},
 			{conv(imaging.ZeroPadded, 1, math.NaN()), "entry (0, 1) is NaN"},

@@ -157,21 +157,6 @@ func (a *Wavelet) pads() bool { return a.height*a.width != a.rows*a.cols }
 // length) rounded up to multiples of 2^levels.
 func (a *Wavelet) Coefficients() (rows, cols int) { return a.rows, a.cols }
 
-// Finest returns the coordinates of the finest details, in order: the last half of a vector's
-// coefficients, or the diagonal details of an image, its last quadrant. Where the signal is padded
-// some are 0. A signal that is smooth nearly everywhere is small there, so they estimate the standard deviation
-// sigma of white noise in the signal:
-//
-//	sigma ≈ median |z_i| / 0.6745    over i in Finest.
-//
-// Donoho and Johnstone, Ideal spatial adaptation by wavelet shrinkage, Biometrika 81 (1994).
-func (a *Wavelet) Finest() []int {
-	if a.oneD {
-		return block(0, 1, a.cols/2, a.cols, a.cols)
-	}
-	return block(a.rows/2, a.rows, a.cols/2, a.cols, a.cols)
-}
-
 // Averages returns the coordinates of the last level's averages, in order: the coefficients that a
 // sparsity penalty should not include.
 func (a *Wavelet) Averages() []int {

@@ -38,7 +38,7 @@ func TestInteriorPointsBehindAScanner(t *testing.T) {
 		dev.Upload(y, host)
 		p := solve.Problem{A: a, K: imaging.NewGradient([]int{rows, cols}, nil, imaging.Reflecting), Device: dev}
 		for name, r := range map[string]func(w float64) prox.Prox{
-			"isotropic":   func(w float64) prox.Prox { return prox.NewJointL2(n, 2, w) },
+			"isotropic":   func(w float64) prox.Prox { return prox.NewVectorialL2(n, 2, 1, w) },
 			"anisotropic": func(w float64) prox.Prox { return prox.NewL1(w) },
 		} {
 			path := new(solve.Path)

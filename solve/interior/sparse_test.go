@@ -47,20 +47,21 @@ func sparseCases(t *testing.T, dev array.Device) []sparseCase {
 	image, n := steep(rng, rows, cols), rows*cols
 	k := imaging.NewGradient([]int{rows, cols}, nil, imaging.Reflecting)
 	// A graph with edges of three nodes in random groups of one to three rows.
-	var at, to []int
+	indptr, to := []int{0}, []int(nil)
 	var entries []float64
 	var members [][]int
 	var weights []float64
 	for i := range 90 {
 		for range 3 {
-			at, to, entries = append(at, i), append(to, rng.IntN(40)), append(entries, rng.NormFloat64())
+			to, entries = append(to, rng.IntN(40)), append(entries, rng.NormFloat64())
 		}
+		indptr = append(indptr, len(to))
 		if i%2 == 0 || rng.IntN(3) == 0 {
 			members, weights = append(members, nil), append(weights, 0.2+rng.Float64())
 		}
 		members[len(members)-1] = append(members[len(members)-1], i)
 	}
-	graph, err := linops.NewCSRFromCoords(dev, 90, 40, at, to, entries)
+	graph, err := linops.NewCSR(dev, 90, 40, indptr, to, entries)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func sparseCases(t *testing.T, dev array.Device) []sparseCase {
 	for _, lambda := range []float64{0.01, 0.5, 3, 20} {
 		cases = append(cases,
 			sparseCase{fmt.Sprintf("isotropic %g", lambda), solve.Problem{A: linops.Identity(n), K: k,
-				R: prox.NewJointL2(n, 2, lambda), Device: dev}, image},
+				R: prox.NewVectorialL2(n, 2, 1, lambda), Device: dev}, image},
 			sparseCase{fmt.Sprintf("anisotropic %g", lambda), solve.Problem{A: linops.Identity(n), K: k,
 				R: prox.NewL1(lambda), Device: dev}, image})
 	}
@@ -87,7 +88,7 @@ func sparseCases(t *testing.T, dev array.Device) []sparseCase {
 			Device: dev}, y},
 		sparseCase{"a graph", solve.Problem{A: linops.Scale(2, linops.Identity(40)), K: graph, R: prox.NewL1(0.4),
 			Device: dev}, y},
-		sparseCase{"a constant image", solve.Problem{A: linops.Identity(n), K: k, R: prox.NewJointL2(n, 2, 1),
+		sparseCase{"a constant image", solve.Problem{A: linops.Identity(n), K: k, R: prox.NewVectorialL2(n, 2, 1, 1),
 			Device: dev}, slices.Repeat([]float64{3}, n)})
 }
 
@@ -133,8 +134,8 @@ func TestSparseInteriorPointsReweighted(t *testing.T) {
 		y := dev.Put(steep(rand.New(rand.NewPCG(1, 2)), rows, cols), 1, rows*cols)
 		defer y.Free()
 		p := solve.Problem{A: linops.Identity(rows * cols), K: imaging.NewGradient([]int{rows, cols}, nil,
-			imaging.Reflecting), R: prox.NewJointL2(rows*cols, 2, 1), Device: dev}
-		other := prox.NewJointL2(rows*cols, 2, 0.3)
+			imaging.Reflecting), R: prox.NewVectorialL2(rows*cols, 2, 1, 1), Device: dev}
+		other := prox.NewVectorialL2(rows*cols, 2, 1, 0.3)
 		s, err := solve.New(context.Background(), "interior-point", p, solve.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -185,7 +186,7 @@ func TestDualBeforeInteriorPoints(t *testing.T) {
 			limits.Factorized = c.most
 			lambda, method := c.lambda, c.method
 			p := solve.Problem{A: linops.Identity(rows * cols), K: imaging.NewGradient([]int{rows, cols}, nil,
-				imaging.Reflecting), R: prox.NewJointL2(rows*cols, 2, lambda), Device: dev}
+				imaging.Reflecting), R: prox.NewVectorialL2(rows*cols, 2, 1, lambda), Device: dev}
 			s, err := solve.New(context.Background(), solve.Default(p), p, solve.Options{MaxIter: 1500})
 			if err != nil {
 				t.Fatal(err)

@@ -26,7 +26,7 @@ func scanned(t *testing.T, n, count int) (*penalized, array.Batch) {
 	t.Cleanup(func() { mostInverted = most })
 	dev := array.NewHost()
 	p := engine.Problem{Device: dev, A: a, K: imaging.NewGradient([]int{n, n}, nil, imaging.Reflecting),
-		R: prox.NewJointL2(n*n, 2, 0.5)}
+		R: prox.NewVectorialL2(n*n, 2, 1, 0.5)}
 	s, err := NewPenalized(t.Context(), p, float64(n*count), 8, 1e-9)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestNearErrors(t *testing.T) {
 		for _, weight := range []float64{0.3, 1, 4} {
 			s, y := scanned(t, n, count)
 			p, dev := s.p, s.p.Device
-			p.R = prox.NewJointL2(n*n, 2, weight)
+			p.R = prox.NewVectorialL2(n*n, 2, 1, weight)
 			image, mu := dev.Alloc(1, n*n), dev.Alloc(1, y.N())
 			host := make([]float64, n*n)
 			for i := range host {

@@ -40,7 +40,7 @@ func TestStepOfTheSolveBefore(t *testing.T) {
 	}
 	dev.Upload(y, host)
 	p := engine.Problem{Device: dev, A: a, K: imaging.NewGradient([]int{n, n}, nil, imaging.Reflecting),
-		R: prox.NewJointL2(dim, 2, lambda)}
+		R: prox.NewVectorialL2(dim, 2, 1, lambda)}
 	defer func(most int) { mostInverted = most }(mostInverted)
 	mostInverted = 0
 	o := engine.Options{Tol: 1e-5, Sigma2: 0.09, Multiplier: true}.WithDefaults()
