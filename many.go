@@ -80,7 +80,11 @@ func (m *several) add(ctx context.Context, e *Estimator, all []load.Contents, fr
 		return err
 	}
 	if len(devices) == 1 && devices[0].Name() == "cpu" {
-		e.data.Shared = &problems.Shared{Common: &problems.Common{}}
+		room, err := e.request.Machine.Columns()
+		if err != nil {
+			return err
+		}
+		e.data.Shared = &problems.Shared{Common: &problems.Common{Problems: len(all), Memory: room}}
 		if first != nil {
 			request.Close(devices)
 			e.data.Shared.Common, devices = first.data.Shared.Common, []array.Device{first.job.On}

@@ -125,6 +125,14 @@ func (a *assembly) columns() error {
 		if err := a.prepareColumns(); err != nil {
 			return err
 		}
+		held, err := active.Held(a.ctx, p.dev, p.Operator, s.Problems, s.Memory)
+		if err != nil {
+			return err
+		}
+		if held != nil {
+			p.parts.Own(held.Release)
+			p.Operator = held
+		}
 		if keep := linops.StructureOf(p.Operator).KeepColumns; keep != nil && active.Wide(p.Operator) {
 			keep()
 		}

@@ -45,6 +45,34 @@ func regressionFiles(t *testing.T, d, p int) (npz, x, y string) {
 	return npz, x, y
 }
 
+// Responses that share an X in a file print what they print with X in memory: it is in memory for all of them where it
+// fits, and each has columns of its own where it does not.
+func TestResponsesShareAStoredX(t *testing.T) {
+	_, x, y := regressionFiles(t, 30, 300)
+	rng, both := rand.New(rand.NewPCG(1, 9)), make([]float64, 60)
+	for i := range both {
+		both[i] = rng.NormFloat64()
+	}
+	if err := dataio.WriteNPY(y, floats("y", both, 30, 2)); err != nil {
+		t.Fatal(err)
+	}
+	for _, more := range []string{"--standardize", "--intercept --memory 250kB", "--intercept --memory 500MB"} {
+		args := append(strings.Fields("sweep --problem lasso --lambda 0.1max:max:5 --json --X "+x+" --y "+y),
+			strings.Fields(more)...)
+		want, got := lines(t, append(args, "--storage", "memory")...), lines(t, append(args, "--storage", "mapped")...)
+		for i := range want {
+			for _, key := range []string{"lambda", "gcv", "alo", "df"} {
+				if v, ok := want[i][key].(float64); ok {
+					near(t, fmt.Sprintf("%s, line %d: %s", more, i, key), got[i][key].(float64), v)
+				}
+			}
+		}
+		if held := got[len(got)-1]["storage"] == nil; held != !strings.Contains(more, "250kB") {
+			t.Errorf("%s: storage %v", more, got[len(got)-1]["storage"])
+		}
+	}
+}
+
 // A risk does not depend on where X is stored, in any of the problems with a matrix.
 func TestStorageDoesNotChangeTheRisk(t *testing.T) {
 	npz, x, y := regressionFiles(t, 30, 300)

@@ -72,6 +72,9 @@ type Data struct {
 type Common struct {
 	*together.Joint
 	Operator linops.Operator
+	// Problems is their number, and Memory the bytes that columns may take for all of them.
+	Problems int
+	Memory   int64
 	// Columns are what the first problem knows of them.
 	Columns any
 	// Release frees what they hold, after the problems; it is nil before there is one.

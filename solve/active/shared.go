@@ -5,7 +5,10 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gonum.org/v1/gonum/mat"
+
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/solve/restrict"
 	"surepipe/space"
@@ -63,6 +66,35 @@ func (a *wholeSet) hold() *wholeSet {
 	defer a.mu.Unlock()
 	a.holds++
 	return a
+}
+
+// Held is A in memory, where it is read from a store and so many problems share it that the columns which each of them
+// would hold are as many as A's; nil where all columns, with a copy, do not fit into the bytes.
+func Held(ctx context.Context, dev array.Device, a linops.Operator, problems int, bytes int64) (linops.Restricted,
+	error) {
+	passes := linops.StructureOf(a).Passes
+	d, p := a.Dims()
+	if passes.Bytes == 0 || problems < 2 || problems*leastColumns < p {
+		return nil, nil
+	}
+	for j := range p {
+		bytes -= 2 * passes.ColumnBytes(j)
+	}
+	if bytes < 0 {
+		return nil, nil
+	}
+	all := space.Coordinates(dev, p, lists.Upto(p))
+	defer all.Release()
+	columns, err := passes.Columns(ctx, dev, all)
+	if err != nil {
+		return nil, err
+	}
+	stored := linops.StructureOf(columns).Stored
+	if stored.K() != d { // a sparse one
+		return columns, nil
+	}
+	defer columns.Release()
+	return linops.NewDense(dev, mat.NewDense(d, p, stored.ToHost())), nil
 }
 
 // pool are columns with their Gram matrix, which workspaces that are used one after the other share.

@@ -47,6 +47,12 @@ func (m *Machine) bytes() (int64, error) {
 	return int64(n), nil
 }
 
+// Columns are the bytes that columns of an X which is not in memory may take.
+func (m *Machine) Columns() (int64, error) {
+	memory, err := m.bytes()
+	return max(memory/2, 1), err
+}
+
 // Devices opens the devices, each bounded by the memory where that is given. The estimator that is opened on them
 // closes them.
 func (r *Request) Devices(ctx context.Context) (opened []array.Device, err error) {
