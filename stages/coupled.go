@@ -129,8 +129,15 @@ func (m *leavers) settle(ctx context.Context) (unsettled []int, err error) {
 	for k := range fits {
 		fits[k] = leaver{x: make([]float64, d), to: make([]float64, d), rest: make([]float64, d)}
 	}
+	each := func(f func(at int)) {
+		parallel.Ranges(len(open), max(atATime/d, 1), func(lo, hi int) {
+			for at := lo; at < hi; at++ {
+				f(at)
+			}
+		})
+	}
 	for range mostTowards {
-		parallel.For(len(open), func(at int) {
+		each(func(at int) {
 			k, force := open[at], next[at*d:][:d]
 			m.without(k, force, m.at(k))
 			floats.SubTo(force, m.slope, force)
@@ -140,7 +147,7 @@ func (m *leavers) settle(ctx context.Context) (unsettled []int, err error) {
 		if err := m.apply(ctx, next[:len(open)*d]); err != nil {
 			return nil, err
 		}
-		parallel.For(len(open), func(at int) {
+		each(func(at int) {
 			fits[open[at]].step(m.root, next[at*d:][:d], m.moves[open[at]*d:][:d])
 		})
 		if open = slices.DeleteFunc(open, func(k int) bool { return fits[k].done }); len(open) == 0 {
@@ -159,12 +166,15 @@ type leaver struct {
 
 // step takes the step that leads to the vector to, and sets dz.
 func (f *leaver) step(root loss.Root, to, dz []float64) {
-	before := slices.Clone(dz)
+	before, size, change := slices.Clone(dz), 0.0, 0.0
 	root.Inverse(dz, to)
-	if !f.stepped {
-		f.first = floats.Norm(dz, math.Inf(1))
+	for i, v := range dz {
+		size, change = max(size, math.Abs(v)), max(change, math.Abs(v-before[i]))
 	}
-	if f.done = floats.Distance(dz, before, math.Inf(1)) <= settled*min(f.first, floats.Norm(dz, math.Inf(1))); f.done {
+	if !f.stepped {
+		f.first = size
+	}
+	if f.done = change <= settled*min(f.first, size); f.done {
 		return
 	}
 	back := 0.0

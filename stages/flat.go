@@ -37,9 +37,9 @@ const (
 	// mostOpen is the largest mean change of the left-out losses by steps that are not taken, or do not end, in error
 	// bars of leave-one-out.
 	mostOpen = 0.5
-	// fewFirst is the number of observations whose refits tell first how much of what may change does, and manySteps
-	// about how many steps one takes.
-	fewFirst, manySteps = 8, 6
+	// fewFirst is the number of observations whose refits tell first how much of what may change does, fewMoved that
+	// where their losses count, and manySteps about how many steps one takes.
+	fewFirst, fewMoved, manySteps = 2, 8, 6
 )
 
 func (j *Job) flatness(muHat []float64) (*flatness, error) {
@@ -138,8 +138,11 @@ func (j *Job) moveOn(ctx context.Context, f *flatness, leverages []float64, r ri
 	each := manySteps * (4*math.Max(j.solution.Linearization.Closed().DiagonalFlops/float64(d), 1) + 100*float64(d))
 	whole, affordable := math.IsInf(j.solution.Linearization.Closed().SpaceMargin, 1), int(cheapDiagonal/each)+1
 	before, _ := risk.Mean(losses)
-	off, moved, checked, count, ratio := 0.0, 0.0, 0.0, 0, 1.0
-	for n := fewFirst; ratio*left > tolerated && len(order) > 0 && affordable > 0; n = hutch.DefaultBatch {
+	off, moved, checked, count, ratio, n := 0.0, 0.0, 0.0, 0, 1.0, fewFirst
+	if whole {
+		n = fewMoved
+	}
+	for ; off <= tolerated && off+ratio*left > tolerated && len(order) > 0 && affordable > 0; n = hutch.DefaultBatch {
 		n = min(n, len(order), affordable)
 		further, unsettled, err := j.refits(ctx, f, order[:n])
 		if err != nil {
@@ -203,14 +206,16 @@ func (j *Job) refits(ctx context.Context, f *flatness, places []int) (losses []f
 		root[i] = math.Sqrt(w)
 	}
 	var one sync.Mutex // of the device's memory
+	y, slope := j.view.Put(f.y, 1, d), j.view.Alloc(1, d)
+	defer array.Free(y, slope)
 	m := &leavers{j: j, root: root, z: f.z, slope: f.slopes, moves: make([]float64, len(places)*d),
 		without: func(k int, dst, z []float64) {
 			one.Lock()
 			defer one.Unlock()
-			at, y, slope := j.view.Put(z, 1, d), j.view.Put(f.y, 1, d), j.view.Alloc(1, d)
-			defer array.Free(at, y, slope)
+			at := j.view.Put(z, 1, d)
+			defer at.Free()
 			j.problem.Loss.Gradient(slope, at, y)
-			copy(dst, slope.ToHost())
+			j.view.Download(dst, slope)
 			dst[places[k]] = 0
 		}}
 	open, err := m.settle(ctx)

@@ -43,7 +43,9 @@ class _Regression(BaseEstimator):
         if y is None:
             X = check_array(numbers(X), input_name="X", **how)
         else:
-            X, y = check_X_y(numbers(X), numbers(y), y_numeric=True, ensure_min_samples=2, multi_output=self._many, **how)
+            X, y = numbers(X), numbers(y)
+            if not _ready(X, y):
+                X, y = check_X_y(X, y, y_numeric=True, ensure_min_samples=2, multi_output=self._many, **how)
         _check_n_features(self, X, reset=y is not None)
         if y is None:
             return X
@@ -433,6 +435,13 @@ class Cox(_Regression):
             right += (hazard[i] > hazard[later]).sum() + 0.5 * (hazard[i] == hazard[later]).sum()
             pairs += later.sum()
         return right / pairs if pairs else 0.5
+
+
+def _ready(X, y):
+    """Whether X and y are what check_X_y would make of them, which it takes longer to say."""
+    return (type(X) is np.ndarray and type(y) is np.ndarray and X.dtype == np.float64 and y.dtype.kind in "fiu"
+            and X.ndim == 2 and y.ndim == 1 and len(X) == len(y) > 1 and X.shape[1] > 0
+            and bool(np.isfinite(X.sum()) and np.isfinite(y.sum())))  # a sum of numbers that overflows is looked at
 
 
 def _weights(sample_weight, X):
