@@ -26,20 +26,34 @@ func TestSolversFactorsAlongPaths(t *testing.T) {
 	arraytest.NoLeak(t, dev)
 	const d, p, probes = 150, 200, 5
 	rng := rand.New(rand.NewPCG(3, 14))
-	a := linops.NewDense(dev, mat.NewDense(d, p, solvetest.Gaussian(rng, d*p)))
-	defer a.Release()
+	dense := linops.NewDense(dev, mat.NewDense(d, p, solvetest.Gaussian(rng, d*p)))
+	defer dense.Release()
+	indptr, indices := []int{0}, []int(nil)
+	for i := range d {
+		for j := i % 2; j < p; j += 2 {
+			indices = append(indices, j)
+		}
+		indptr = append(indptr, len(indices))
+	}
+	sparse, err := linops.NewCSR(dev, d, p, indptr, indices, solvetest.Gaussian(rng, len(indices)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sparse.Release()
 	logistic, _ := loss.Logistic(nil)
 	poisson, _ := loss.Poisson(nil)
 	huber, _ := loss.Huber(3, nil)
 	for name, c := range map[string]struct {
+		a       linops.Operator
 		l       loss.Loss
 		largest float64
 		least   int // weights at which the solver's factors must serve
-	}{"squared": {nil, 20, 11}, "logistic": {logistic, 15, 11}, "poisson": {poisson, 25, 11}, "huber": {huber, 20, 0}} {
+	}{"squared": {dense, nil, 20, 11}, "logistic": {dense, logistic, 15, 11}, "poisson": {dense, poisson, 25, 11},
+		"huber": {dense, huber, 20, 0}, "sparse": {sparse, logistic, 10, 11}, "sparse squared": {sparse, nil, 15, 11}} {
 		y := solvetest.Gaussian(rng, d)
 		for i := range y {
 			switch name {
-			case "logistic":
+			case "logistic", "sparse":
 				y[i] = math.Round(1 / (1 + math.Exp(-y[i])))
 			case "poisson":
 				y[i] = math.Floor(3 * math.Abs(y[i]))
@@ -64,7 +78,7 @@ func TestSolversFactorsAlongPaths(t *testing.T) {
 		}
 		for _, ridge := range []float64{0, 2, -1} { // -1 stands for groups
 			first := penalty(ridge, c.largest)
-			base, err := vjp.NewSolver(t.Context(), "active-set", vjp.Problem{A: a, Loss: c.l, R: first, Device: dev},
+			base, err := vjp.NewSolver(t.Context(), "active-set", vjp.Problem{A: c.a, Loss: c.l, R: first, Device: dev},
 				vjp.Options{Images: true})
 			if err != nil {
 				t.Fatal(err)

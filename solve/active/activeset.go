@@ -179,8 +179,9 @@ func (w *workspace) factored(set []int) (engine.Factored, bool) {
 	if len(*w.parts) > 0 {
 		f.Images, f.Products, f.Mapped = w.images, w.products, w.mapped
 	}
-	if w.stored() {
-		f.Diagonal = w.diagonal
+	if entries, ok := w.entries(); ok {
+		n := float64(len(set))
+		f.Diagonal, f.DiagonalFlops = w.diagonal, n*max(entries*n/float64(len(w.set)), n*n)
 	}
 	return f, true
 }

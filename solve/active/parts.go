@@ -21,21 +21,24 @@ const diagonalRows = 256
 // diagonal is that of A_S (A_S* A_S + Q)^{-1} A_S* for the active set S, the squared norms of the rows
 // of A_S W with the root W of the inverse; nil where the columns are not held as matrices any more.
 func (w *workspace) diagonal() []float64 {
-	if !w.stored() {
+	if _, ok := w.entries(); !ok {
 		return nil
 	}
 	d, _ := (*w.parts)[0].A.Dims()
-	out, root := make([]float64, d), w.roots()
+	out := make([]float64, d)
+	var add []func(memory *[]float64, image blas64.General, from int)
+	for k, root := range w.roots() {
+		add = append(add, rowsTimes((*w.parts)[k].A, root))
+	}
+	cols := w.p.Root().Cols
 	fresh := func() *[2][]float64 { return new([2][]float64) }
 	_ = parallel.Each(parallel.Parts(d, diagonalRows), fresh, func(i int, memory *[2][]float64) error {
 		from := i * diagonalRows
 		dst := out[from:min(from+diagonalRows, d)]
-		image := matrix(&memory[0], len(dst), root[0].Cols)
-		for k, c := range *w.parts {
-			values := matrix(&memory[1], len(dst), len(c.Set))
-			rows := linops.StructureOf(c.A).Stored.Rows(from, from+len(dst))
-			rows.Device().Download(values.Data, rows)
-			blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, values, root[k], min(float64(k), 1), image)
+		image := matrix(&memory[0], len(dst), cols)
+		clear(image.Data)
+		for _, f := range add {
+			f(&memory[1], image, from)
 		}
 		for i := range dst {
 			row := image.Data[i*image.Stride:][:image.Cols]
@@ -44,6 +47,27 @@ func (w *workspace) diagonal() []float64 {
 		return nil
 	})
 	return out
+}
+
+// rowsTimes adds rows from, from+1, ... of a, a matrix or a sparse one, times a matrix to an image.
+func rowsTimes(a linops.Operator, by blas64.General) func(memory *[]float64, image blas64.General, from int) {
+	if known := linops.StructureOf(a); known.Stored.IsZero() {
+		entries := known.SparseRows()
+		return func(_ *[]float64, image blas64.General, from int) {
+			for i := range image.Rows {
+				row := image.Data[i*image.Stride:][:image.Cols]
+				for u := entries.Indptr[from+i]; u < entries.Indptr[from+i+1]; u++ {
+					floats.AddScaled(row, entries.Values[u], by.Data[entries.Indices[u]*by.Stride:][:by.Cols])
+				}
+			}
+		}
+	}
+	return func(memory *[]float64, image blas64.General, from int) {
+		values := matrix(memory, image.Rows, by.Rows)
+		rows := linops.StructureOf(a).Stored.Rows(from, from+image.Rows)
+		rows.Device().Download(values.Data, rows)
+		blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, values, by, 1, image)
+	}
 }
 
 // roots has the rows of the root of the inverse at the columns of each part, 0 at those that are not active.
@@ -72,6 +96,21 @@ func matrix(memory *[]float64, rows, cols int) blas64.General {
 func (w *workspace) stored() bool {
 	return len(*w.parts) > 0 && !slices.ContainsFunc(*w.parts,
 		func(c *restrict.Columns) bool { return linops.StructureOf(c.A).Stored.IsZero() })
+}
+
+// entries is the number of entries of the columns, and false where they are not held as matrices, sparse or not.
+func (w *workspace) entries() (n float64, ok bool) {
+	for _, c := range *w.parts {
+		switch known := linops.StructureOf(c.A); {
+		case !known.Stored.IsZero():
+			n += float64(known.Stored.K() * known.Stored.N())
+		case known.SparseRows != nil:
+			n += float64(len(known.SparseRows().Values))
+		default:
+			return 0, false
+		}
+	}
+	return n, len(*w.parts) > 0
 }
 
 // correlations are A_S* v_i for the active set S, of k vectors v_i by their correlations with the columns of a

@@ -117,6 +117,7 @@ func resume(path *engine.Path, family *engine.Family, y array.Batch) *workspace 
 func (w *workspace) extend(ctx context.Context, dev array.Device, a *activeSet, set []int) error {
 	report := progress.From(ctx)
 	all := len(w.set) + len(set)
+	w.at.Reserve(all)
 	for len(set) > 0 {
 		some := set[:min(restrict.ColumnBlock, len(set))]
 		set = set[len(some):]

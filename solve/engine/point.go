@@ -90,10 +90,10 @@ type Factored struct {
 	// Mapped is the sum of S_i D mu_hat v_i by the same factor, in a new slice; nil where Images reports false. It is
 	// nil where Images is.
 	Mapped func(v *array.Mapped) []float64
-	// Diagonal is that of D mu_hat in a new slice, by the solver's factor, in about n^2 d operations
-	// for n columns of length d; nil where that has gone, or does not offer it. It serves as long as
-	// Images. Both are nil where the solver has none.
-	Diagonal func() []float64
+	// Diagonal is that of D mu_hat in a new slice, by the solver's factor, in about DiagonalFlops operations; nil
+	// where that has gone, or does not offer it. It serves as long as Images. Both are nil where the solver has none.
+	Diagonal      func() []float64
+	DiagonalFlops float64
 }
 
 // Tangent is the model of the nuclear norm at a solution of low rank, and the operator on its

@@ -101,18 +101,23 @@ func (p *Point) move(t float64, e []float64) {
 
 // grow adds coordinates at b = 0 with a gradient, whose rows and columns of G are still to come.
 func (p *Point) grow(grad []float64) {
-	n := len(p.B) + len(grad)
-	if n > p.stride {
-		stride := max(n, p.stride+p.stride/4)
-		g := make([]float64, stride*stride)
-		for i := range p.B {
-			copy(g[i*stride:], p.g[i*p.stride:i*p.stride+len(p.B)])
-		}
-		p.g, p.stride = g, stride
-	}
+	p.Reserve(len(p.B) + len(grad))
 	p.Grad = append(p.Grad, grad...)
 	p.B = append(p.B, make([]float64, len(grad))...)
 	p.in = append(p.in, make([]bool, len(grad))...)
+}
+
+// Reserve makes room for the Gram matrix of n coordinates.
+func (p *Point) Reserve(n int) {
+	if n <= p.stride {
+		return
+	}
+	stride := max(n, p.stride+p.stride/4)
+	g := make([]float64, stride*stride)
+	for i := range p.B {
+		copy(g[i*stride:], p.g[i*p.stride:i*p.stride+len(p.B)])
+	}
+	p.g, p.stride = g, stride
 }
 
 // rescale computes the scales of the coordinates that have none, with the squares q of the penalty,

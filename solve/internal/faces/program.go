@@ -72,6 +72,7 @@ func (p *Program) join(list []int) (added int) {
 		p.f.free(p.place[j])
 		p.in[j] = true
 	}
+	p.f.grow(p.f.n + len(rest))
 	for len(rest) > 0 {
 		some := rest[:min(block, len(rest))]
 		if !p.append(some) && len(p.f.held) > 0 {
