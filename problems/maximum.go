@@ -61,7 +61,8 @@ func (m *maximizer) positive(maximum func() (float64, error)) func() (float64, e
 		case size == 0:
 			return 0, &zeroMaximum{"y is 0 everywhere, and so is the estimate at every weight"}
 		case most == least:
-			return 0, &zeroMaximum{"y is constant"}
+			return 0, &zeroMaximum{"y is constant, and so is the estimate at every weight; is it the column, or the " +
+				"array, that was meant?"}
 		case constant:
 			return 0, &zeroMaximum{fmt.Sprintf("y is constant but for rounding errors, from %.17g to %.17g", least,
 				most)}

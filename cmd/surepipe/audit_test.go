@@ -14,6 +14,24 @@ import (
 	"surepipe/risk"
 )
 
+// A fit is printed and written where what was asked for beside it fails.
+func TestFitsOutliveTheirAudits(t *testing.T) {
+	dir := t.TempDir()
+	data, out := filepath.Join(dir, "few.csv"), filepath.Join(dir, "fit.npz")
+	if err := os.WriteFile(data, []byte("x,y\n1,2\n2,3\n4,3\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	status, printed, stderr := command(t, "run", "--problem", "ridge", "--data", data, "--response", "y", "--lambda", "1",
+		"--audit", "--out", out, "--json")
+	var result struct{ D int }
+	if err := json.Unmarshal([]byte(printed), &result); err != nil || result.D != 3 {
+		t.Errorf("printed %q: %v", printed, err)
+	}
+	if _, err := os.Stat(out); err != nil || status != exitUsage || !strings.Contains(stderr, "--audit") {
+		t.Errorf("status %d, %q; file: %v", status, stderr, err)
+	}
+}
+
 // 40 subjects with 12 rows each: the table draws the warning of rows in groups, the audit by the groups is far from GCV,
 // and leaving them out costs what a new subject costs.
 func TestRowsOfSubjects(t *testing.T) {

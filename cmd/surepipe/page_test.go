@@ -384,10 +384,14 @@ func TestViewRefusesOthers(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	from, to := io.Pipe()
-	go execute(ctx, []string{"view", filepath.Join(t.TempDir(), "none.jsonl")}, to, io.Discard)
+	var said strings.Builder // before the address is
+	go execute(ctx, []string{"view", filepath.Join(t.TempDir(), "none.jsonl")}, to, &said)
 	var url string
 	if _, err := fmt.Fscanln(from, &url); err != nil {
 		t.Fatal(err)
+	}
+	if !strings.Contains(said.String(), "none.jsonl does not exist: waiting for it") {
+		t.Errorf("said of a file that is not there: %q", said.String())
 	}
 	for _, c := range []struct {
 		method, path, host, site string
