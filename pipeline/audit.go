@@ -157,6 +157,9 @@ func (s *sweep) audited(ctx context.Context, p *SweepPoint) ([]*Audit, error) {
 	if s.validated != nil || inOrder && s.o.Audit != AlwaysAudit {
 		return all, nil // single observations are exact, or nearly so
 	}
+	if s.o.Criterion.Rule().Sigma2 && !criterion.Rule().Diagonal && s.o.Audit != AlwaysAudit {
+		return all, nil // leverages that differ, which GCV takes for equal, are no doubt about SURE
+	}
 	splits := f.Samples(d, auditShare, n)
 	if len(splits) == 0 {
 		return all, nil

@@ -35,7 +35,7 @@ const (
 )
 
 // smoothest are the shares of the smoothest blocks over which energies are compared; the second is that of the answer.
-var smoothest = [...]float64{0.05, 0.1, 0.2}
+var smoothest = [...]float64{0.05, 0.1, 0.2, 0.4, 1}
 
 // spectrum holds what is compared of a block: energies of the middle frequencies in two halves, which are
 // independent of each other in white noise, of those next to the highest in the same halves, and the coefficients
@@ -74,19 +74,24 @@ func SharedNoise(y []float64, rows, cols, channels int, sigma2 float64) (s Share
 			}
 		}
 	}
-	n := float64(most(blocks, 1) * channels)
-	highErr := math.Sqrt(2 / (n * bandSizes[0]))
-	ratioErr := math.Hypot(highErr, math.Sqrt(2/(n*(nextSizes[0]+nextSizes[1]))))
+	err := func(share int, coefficients float64) float64 {
+		return math.Sqrt(2 / (float64(most(blocks, share)*channels) * coefficients))
+	}
 	s.High, s.Middle = high[1], middle[1]
 	if !(s.High > 0) {
 		return Shared{}
 	}
 	noise := high[2]/high[0]-1 < flatHigh
 	if sigma2 > 0 {
-		s.Neighbours = s.High*(1+shareErrors*highErr) < leastShort*sigma2
+		// Texture only adds, so that any share of the blocks may show that sigma2 is not reached.
+		for i, h := range high {
+			if h*(1+shareErrors*err(i, bandSizes[0])) < leastShort*sigma2 {
+				s.Neighbours, s.High = true, min(s.High, h)
+			}
+		}
 		noise = s.High < aboveSigma2*sigma2
 	} else {
-		ratio := s.Middle / s.High
+		ratio, ratioErr := s.Middle/s.High, math.Hypot(err(1, bandSizes[0]), err(1, nextSizes[0]+nextSizes[1]))
 		s.Neighbours = ratio > max(leastRatio, 1+shareErrors*ratioErr) && middle[2]/middle[0]-1 < flatMiddle*(ratio-1)
 	}
 	if noise && !s.Neighbours {

@@ -192,7 +192,7 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 	case s.Neighbours && sigma2 > 0:
 		r.note(study.NewNote(warning.CorrelatedPixels, "the smoothest parts of y hold a variance of %.3g at the "+
 			"highest frequencies, and sigma2 is %.3g: neighbouring pixels share noise, which criteria and error bars "+
-			"take for independent, or sigma2 is too large; %s", s.High, sigma2, smaller))
+			"take for independent, or sigma2 is too large there; %s", s.High, sigma2, smaller))
 	case s.Neighbours:
 		r.note(study.NewNote(warning.CorrelatedPixels, "the smoothest parts of y hold %.2g times the energy at middle "+
 			"frequencies that they hold at the highest ones: neighbouring pixels share noise, which criteria, sigma2 "+
