@@ -75,18 +75,9 @@ func (l *leverageSums) add(probe int, x []float64) {
 
 // random takes probes first, first+1, ...: their signs g, which it replaces by the samples, and their
 // images.
-func (l *leverageSums) random(first int, g, image array.Batch, control func(g, samples []float64)) {
-	var signs []float64
-	if control != nil {
-		signs = g.ToHost()
-	}
+func (l *leverageSums) random(first int, g, image array.Batch) {
 	g.Device().Mul(g, g, image)
-	rows(g, func(j int, x []float64) {
-		if control != nil {
-			control(signs[j*len(x):(j+1)*len(x)], x)
-		}
-		l.add(first+j, x)
-	})
+	rows(g, func(j int, x []float64) { l.add(first+j, x) })
 }
 
 // ShowsDiagonal reports whether the estimator's random probes show the diagonal: those of a plan that

@@ -13,7 +13,7 @@ import (
 // coverCase is a matrix with a control variate, nil for none.
 type coverCase struct {
 	leverageCase
-	control func(g, samples []float64)
+	control func(g, image array.Batch)
 }
 
 // local is a matrix of which the blocks on the diagonal, of so many rows, are known: ridge regressions of each block
@@ -29,14 +29,17 @@ func local(dev array.Device, rng *rand.Rand, d, size, n int, ridge float64) cove
 		}
 	}
 	c := coverCase{leverageCase: newLeverageCase(dev, rng, d, h)}
-	c.control = func(g, samples []float64) {
-		for i := range samples {
-			from, sum := i/size*size, h[i*d+i]
-			for j := from; j < from+size; j++ {
-				sum -= g[i] * h[i*d+j] * g[j]
+	c.control = func(signs, image array.Batch) {
+		g, x := signs.ToHost(), image.ToHost()
+		for e := range x {
+			i := e % d
+			from := e - i%size
+			x[e] += h[i*d+i] * g[e]
+			for j := range size {
+				x[e] -= h[i*d+i/size*size+j] * g[from+j]
 			}
-			samples[i] += sum
 		}
+		dev.Upload(image, x)
 	}
 	return c
 }
@@ -69,7 +72,10 @@ func (c coverCase) covered(t *testing.T, draws int) (all map[int]*[2]coverage) {
 			if err := dense(c.m)(t.Context(), image, v, nil); err != nil {
 				t.Fatal(err)
 			}
-			sums.random(probes, v, image, c.control)
+			if c.control != nil {
+				c.control(v, image)
+			}
+			sums.random(probes, v, image)
 			if all[probes] == nil {
 				continue
 			}

@@ -27,10 +27,10 @@ type Matrix struct {
 	Apply func(ctx context.Context, dst, v array.Batch, want Accuracy, left []float64) error
 	// Moments replaces Apply for forms of random signs where it is offered.
 	Moments Moments
-	// Control replaces the samples g_i (M g)_i of M's diagonal by others with the same mean and a smaller variance,
-	// such as those of M - N plus the diagonal of an N that is known (a control variate), for the signs g; nil for
-	// none. It is called from several goroutines at once.
-	Control func(g, samples []float64)
+	// Control replaces the images M g of random signs g by (M - N) g + diag(N) g for an N near M, whose diagonal is
+	// known (a control variate): g_i times them has the same mean, M's diagonal, and a smaller variance. It is nil for
+	// none, and is called from several goroutines at once.
+	Control func(g, image array.Batch)
 }
 
 // Exactly is the matrix of an oracle whose images are M v.
@@ -160,12 +160,16 @@ func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
 	if err := oracle.Apply(ctx, mv, v, left); err != nil {
 		return err
 	}
-	r.tally.AddResidual(first, v, mv, left)
 	if r.o.Seen != nil {
 		r.o.Seen(first, v, mv)
 	}
+	var control func(g, image array.Batch)
+	if r.rank == 0 {
+		control = r.matrix.Control
+	}
+	r.tally.AddResidual(first, v, mv, left, control)
 	if r.leverages != nil {
-		r.leverages.random(first, signs, mv, r.matrix.Control)
+		r.leverages.random(first, signs, mv)
 	}
 	return r.dev.Err()
 }

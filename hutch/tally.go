@@ -98,21 +98,25 @@ func (t *tally) Grow(n int) {
 // AddProjected takes basis vectors first, first+1, ..., the vectors of q, and
 // their images mq_i = M q_i, with the oracle's bounds, see [Oracle].
 func (t *tally) AddProjected(first int, q, mq array.Batch, left []float64) {
-	t.projected.add(first, q, mq, left)
+	t.projected.add(first, q, mq, left, nil)
 }
 
 // AddResidual takes deflated probes first, first+1, ..., the vectors of x, and
 // their images mx_i = M x_i. They are counted from 0: number j is made of
-// Rademacher probe Sketch+j.
-func (t *tally) AddResidual(first int, x, mx array.Batch, left []float64) {
-	t.residual.add(first, x, mx, left)
+// Rademacher probe Sketch+j. The images are replaced by control, unless that is nil, which changes <x, M x>
+// alone.
+func (t *tally) AddResidual(first int, x, mx array.Batch, left []float64, control func(x, mx array.Batch)) {
+	t.residual.add(first, x, mx, left, control)
 }
 
-func (s *samples) add(first int, v, mv array.Batch, left []float64) {
+func (s *samples) add(first int, v, mv array.Batch, left []float64, control func(v, mv array.Batch)) {
 	numbers := make([]float64, 2*v.K())
 	quad, norm2 := numbers[:v.K()], numbers[v.K():]
-	v.Device().Dot(quad, v, mv)
 	v.Device().Dot(norm2, mv, mv)
+	if control != nil {
+		control(v, mv)
+	}
+	v.Device().Dot(quad, v, mv)
 	s.take(first, quad, norm2, left)
 }
 

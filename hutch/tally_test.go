@@ -19,7 +19,7 @@ func TestTallyDoesNotDependOnOrderGroupingOrConcurrency(t *testing.T) {
 		v, mv := upload(dev, 34, d, gaussian(rng, 34*d)), upload(dev, 34, d, gaussian(rng, 34*d))
 		whole := newTally(p, rank, 7)
 		whole.AddProjected(0, v.Rows(0, rank), mv.Rows(0, rank), nil)
-		whole.AddResidual(0, v, mv, nil)
+		whole.AddResidual(0, v, mv, nil, nil)
 		want, err := whole.Estimate()
 		if err != nil {
 			t.Fatal(err)
@@ -33,7 +33,7 @@ func TestTallyDoesNotDependOnOrderGroupingOrConcurrency(t *testing.T) {
 			for _, first := range rng.Perm(17) {
 				wg.Go(func() {
 					i, j := 2*first, 2*first+2
-					pieces.AddResidual(i, v.Rows(i, j), mv.Rows(i, j), nil)
+					pieces.AddResidual(i, v.Rows(i, j), mv.Rows(i, j), nil, nil)
 					if j = min(j, rank); i < j {
 						pieces.AddProjected(i, v.Rows(i, j), mv.Rows(i, j), nil)
 					}
@@ -55,13 +55,13 @@ func TestGrownTallyIsTheTallyOfALargerPlan(t *testing.T) {
 		rng := rand.New(rand.NewPCG(6, 1))
 		v, mv := upload(dev, 34, d, gaussian(rng, 34*d)), upload(dev, 34, d, gaussian(rng, 34*d))
 		planned := newTally(plan(t, Hutchinson, 34, d), 0, 7)
-		planned.AddResidual(0, v, mv, nil)
+		planned.AddResidual(0, v, mv, nil, nil)
 		want, err := planned.Estimate()
 		if err != nil {
 			t.Fatal(err)
 		}
 		grown := newTally(plan(t, Hutchinson, 10, d), 0, 7)
-		grown.AddResidual(0, v.Rows(0, 10), mv.Rows(0, 10), nil)
+		grown.AddResidual(0, v.Rows(0, 10), mv.Rows(0, 10), nil, nil)
 		first, err := grown.Estimate()
 		if err != nil {
 			t.Fatal(err)
@@ -71,7 +71,7 @@ func TestGrownTallyIsTheTallyOfALargerPlan(t *testing.T) {
 			!strings.Contains(err.Error(), "residual vector 10 of 34 is missing") {
 			t.Errorf("error %v", err)
 		}
-		grown.AddResidual(10, v.Rows(10, 34), mv.Rows(10, 34), nil)
+		grown.AddResidual(10, v.Rows(10, 34), mv.Rows(10, 34), nil, nil)
 		want.StdErr = first.StdErr * math.Sqrt(10./34)
 		if got, err := grown.Estimate(); err != nil || math.Abs(got.StdErr-want.StdErr) > 1e-14*want.StdErr {
 			t.Errorf("standard error %v, expected %v", got.StdErr, want.StdErr)
@@ -89,7 +89,7 @@ func TestTallyReportsWhatIsMissingOrNotFinite(t *testing.T) {
 
 		tally := newTally(p, 2, 0)
 		tally.AddProjected(0, v, v, nil)
-		tally.AddResidual(1, v.Rows(1, 2), v.Rows(1, 2), nil)
+		tally.AddResidual(1, v.Rows(1, 2), v.Rows(1, 2), nil, nil)
 		if _, err := tally.Estimate(); err == nil ||
 			!strings.Contains(err.Error(), "residual vector 0 of 2 is missing") {
 			t.Errorf("error %v", err)
@@ -97,7 +97,7 @@ func TestTallyReportsWhatIsMissingOrNotFinite(t *testing.T) {
 
 		bad := dev.Alloc(1, d)
 		dev.Fill(bad, math.NaN())
-		tally.AddResidual(0, v.Rows(0, 1), bad, nil)
+		tally.AddResidual(0, v.Rows(0, 1), bad, nil, nil)
 		if _, err := tally.Estimate(); err == nil ||
 			!strings.Contains(err.Error(), "residual vector 0: <v, M v> = NaN") {
 			t.Errorf("error %v", err)
@@ -105,8 +105,8 @@ func TestTallyReportsWhatIsMissingOrNotFinite(t *testing.T) {
 
 		for name, misuse := range map[string]func(){
 			"twice":        func() { tally.AddProjected(1, v.Rows(1, 2), v.Rows(1, 2), nil) },
-			"beyond":       func() { tally.AddResidual(1, v, v, nil) },
-			"negative":     func() { tally.AddResidual(-1, v, v, nil) },
+			"beyond":       func() { tally.AddResidual(1, v, v, nil, nil) },
+			"negative":     func() { tally.AddResidual(-1, v, v, nil, nil) },
 			"rank too big": func() { newTally(p, 3, 0) },
 		} {
 			func() {

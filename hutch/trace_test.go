@@ -465,3 +465,31 @@ func TestOracleThatYieldsNaNIsAnError(t *testing.T) {
 		}
 	})
 }
+
+// With M itself as the control variate nothing is left to chance.
+func TestControlTakesTheSpread(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const d = 5
+		host, want := make([]float64, d*d), 0.0
+		for e := range host {
+			host[e] = 0.3 / (1 + math.Abs(float64(e/d-e%d)))
+			if e%(d+1) == 0 {
+				want += host[e]
+			}
+		}
+		m := dev.Put(host, d, d)
+		defer m.Free()
+		c := Exactly(dense(m))
+		c.Control = func(g, image array.Batch) {
+			own := image.ToHost()
+			for e, v := range g.ToHost() {
+				own[e] = host[e%d*(d+1)] * v
+			}
+			image.Device().Upload(image, own)
+		}
+		got, err := Trace(t.Context(), dev, plan(t, Hutchinson, 4, d), c, Options{Seed: 1})
+		if err != nil || math.Abs(got.Trace-want) > 1e-12 || got.StdErr > 1e-12 {
+			t.Errorf("the trace is %v +- %v, %v; expected %v", got.Trace, got.StdErr, err, want)
+		}
+	})
+}

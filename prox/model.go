@@ -24,6 +24,8 @@ type Model struct {
 	// computed on demand, and v is an argument so that the derivative need not keep it. A nil
 	// Margin means that nothing is known.
 	Margin func(v array.Batch) float64
+	// Diagonal computes that of J; nil where it is not known.
+	Diagonal func() []float64
 
 	root func() *space.Rows
 }

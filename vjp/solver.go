@@ -267,9 +267,6 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (l *lineari
 	if err != nil {
 		return nil, err
 	}
-	if t != nil {
-		l.known.Control = t.Control
-	}
 	l.belongs(at)
 	return l, nil
 }

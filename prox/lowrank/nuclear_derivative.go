@@ -68,6 +68,7 @@ type nuclearDerivative struct {
 	left, right array.Batch
 	alpha, beta array.Batch // q x r
 	swap        array.Index // which transposes r x r matrices
+	d           []float64   // f_i/sigma_i
 
 	trace, frobenius2 float64
 	margin            float64 // of the rank
@@ -113,8 +114,8 @@ func newNuclearDerivative(dev array.Device, w *svd, r int, tau float64) *nuclear
 	j.alpha, j.beta = view(atAlpha, r*q), view(atBeta, r*q)
 	j.swap = transposition(dev, r)
 
-	host := w.stage(2*r*q + r)
-	d, alpha, beta := host[:r], host[r:][:r*q], host[r+r*q:]
+	host, d := w.stage(2*r*q), make([]float64, r)
+	alpha, beta := host[:r*q], host[r*q:]
 	for i, si := range s[:r] {
 		d[i] = (si - tau) / si
 		for l, sl := range s[:q] {
@@ -127,7 +128,8 @@ func newNuclearDerivative(dev array.Device, w *svd, r int, tau float64) *nuclear
 			alpha[at] = beta[at] * (sl / si)
 		}
 	}
-	dev.Upload(j.mem.Cols(atAlpha, atAlpha+2*r*q), host[r:])
+	dev.Upload(j.mem.Cols(atAlpha, atAlpha+2*r*q), host)
+	j.d = d
 	switch {
 	case two:
 		shrunk := dev.Alloc(1, r)
@@ -249,7 +251,7 @@ func (j *nuclearDerivative) build() *prox.Model {
 	margin := func(array.Batch) float64 { return j.margin }
 	if !j.onLeft() || !j.onRight() {
 		q := prox.NewAppliedCurvature(j.apply, j.trace, j.frobenius2)
-		return &prox.Model{Space: space.All(m * n), Curvature: q, Margin: margin}
+		return &prox.Model{Space: space.All(m * n), Curvature: q, Margin: margin, Diagonal: j.diagonal}
 	}
 	dev := j.mem.Device()
 	cols := dev.Alloc(1, r*(m+n))
@@ -263,7 +265,7 @@ func (j *nuclearDerivative) build() *prox.Model {
 	t := space.Tangent(array.Shape{Rows: m, Cols: n}, r, u, v)
 	q := &nuclearTangent{Plain: prox.Plain{Sum: j.trace, Squares: j.frobenius2, Summed: true}, j: j}
 	q.Hold(cols)
-	return &prox.Model{Space: t, Curvature: q, Margin: margin}
+	return &prox.Model{Space: t, Curvature: q, Margin: margin, Diagonal: j.diagonal}
 }
 
 // nuclearTangent is J in the coordinates (Q, P), as a curvature: J_T is (E*E + t Q)^{-1}. It holds the vectors that the

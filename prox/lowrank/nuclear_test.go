@@ -364,9 +364,17 @@ func TestNuclearTraceIsTheClosedFormDivergence(t *testing.T) {
 			}
 			j.Apply(unit, unit)
 			trace, square := 0.0, 0.0
+			var diagonal []float64
+			if d := j.Model().Diagonal; d != nil {
+				diagonal = d()
+			}
 			for i, e := range unit.ToHost() {
 				if i/p == i%p {
 					trace += e
+					if diagonal != nil && math.Abs(diagonal[i/p]-e) > 1e-8 {
+						t.Errorf("%d x %d, sigma %v: entry %d of the diagonal of J is %g, expected %g", x.m, x.n, x.sigma,
+							i/p, diagonal[i/p], e)
+					}
 				}
 				square += e * e
 			}

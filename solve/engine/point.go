@@ -97,7 +97,7 @@ type Factored struct {
 }
 
 // Tangent is the model of the nuclear norm at a solution of low rank, and the operator on its
-// space, which is nil at the solution 0. Without a Model it has but the Control for another derivative.
+// space, which is nil at the solution 0. Without a Model another derivative serves better.
 type Tangent struct {
 	A     linops.Restricted
 	Model *prox.Model
@@ -108,8 +108,8 @@ type Tangent struct {
 	// nil for others. Bases are the factors that the space refers to then.
 	Arrow Arrow
 	Bases [2]array.Batch
-	// Control improves the probes' samples of the diagonal of D mu_hat ([hutch.Matrix]); nil where nothing is known.
-	Control func(signs, samples []float64)
+	// Control improves the images D mu_hat w of random signs w ([surepipe/hutch.Matrix]); nil where nothing is known.
+	Control func(signs, image array.Batch)
 	// Moving are coordinates of mu_hat that move with those of y one for one, and which A leaves 0;
 	// nil for none.
 	Moving *linops.Places

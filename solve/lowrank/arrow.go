@@ -11,6 +11,7 @@ import (
 	"surepipe/internal/lists"
 	"surepipe/internal/numerics"
 	"surepipe/internal/numerics/arrow"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
@@ -142,7 +143,7 @@ func completion(picked *linops.Picked, shape array.Shape, lambda float64, u, f, 
 }
 
 // local is the control variate of the probes for the diagonal, where that is wanted; else nil.
-func (w *sampled) local(all subspace.Triplets, r int) func(signs, samples []float64) {
+func (w *sampled) local(all subspace.Triplets, r int) func(signs, image array.Batch) {
 	picked := w.a.Picked(w.shape)
 	if !w.o.Diagonal || picked == nil {
 		return nil
@@ -152,7 +153,11 @@ func (w *sampled) local(all subspace.Triplets, r int) func(signs, samples []floa
 	if l == nil {
 		return nil
 	}
-	return l.Control
+	return func(signs, image array.Batch) {
+		s, x, d := signs.ToHost(), image.ToHost(), signs.N()
+		parallel.For(signs.K(), func(i int) { l.Control(s[i*d:(i+1)*d], x[i*d:(i+1)*d]) })
+		image.Device().Upload(image, x)
+	}
 }
 
 func (w *sampled) arrowTangent(ctx context.Context, all subspace.Triplets, r int, gap float64) (*engine.Tangent,

@@ -184,7 +184,7 @@ func (w *sampled) tangent(ctx context.Context) (*engine.Tangent, error) {
 		return t, err
 	}
 	if w.decomposes(r) {
-		return &engine.Tangent{Control: w.local(all, r)}, dev.Err()
+		return &engine.Tangent{}, dev.Err()
 	}
 	curvature, err := w.curvature(all, r)
 	if err != nil {

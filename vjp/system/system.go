@@ -73,9 +73,8 @@ type Closed struct {
 	Diagonal func() ([]float64, error)
 	// DiagonalFlops is about how many floating-point operations Diagonal takes, 0 where D is 0.
 	DiagonalFlops float64
-	// Control replaces samples w_i (D w)_i for signs w by others with the same mean, the diagonal, and a smaller
-	// variance; nil where nothing is known.
-	Control func(signs, samples []float64)
+	// Control improves the images of random signs ([surepipe/hutch.Matrix]); nil where nothing is known.
+	Control func(signs, image array.Batch)
 	// Root computes R, k x d and row-major, with D mu_hat = R* R; nil where D is known by its images alone.
 	Root func() ([]float64, error)
 	// Blocks computes the diagonal blocks of D mu_hat of the given order, row-major. It is nil, and returns nil, where

@@ -123,11 +123,12 @@ func (a *Local) invert(s *side, lines int, lambda float64) bool {
 	return true
 }
 
-// Control replaces the samples w_i (D w)_i of the diagonal of D by w_i ((D - Local) w)_i + Local_ii, for signs w: they
-// have the same mean, and a smaller variance.
-func (a *Local) Control(w, samples []float64) {
-	floats.Add(samples, a.h)
-	g, image := make([]float64, a.k), make([]float64, a.k)
+// Control replaces D w by (D - Local) w + diag(Local) w.
+func (a *Local) Control(w, image []float64) {
+	for e, h := range a.h {
+		image[e] += h * w[e]
+	}
+	g, sum := make([]float64, a.k), make([]float64, a.k)
 	for i := range a.sides {
 		s := &a.sides[i]
 		sums := make([]float64, len(s.inverse)/a.k)
@@ -136,13 +137,13 @@ func (a *Local) Control(w, samples []float64) {
 			floats.AddScaled(sums[int(line)*a.k:][:a.k], w[e], g)
 		}
 		for line := range len(sums) / a.k {
-			sum := sums[line*a.k : (line+1)*a.k]
-			blas64.Symv(1, s.of(line, a.k), vector(sum), 0, vector(image))
-			copy(sum, image)
+			own := sums[line*a.k : (line+1)*a.k]
+			blas64.Symv(1, s.of(line, a.k), vector(own), 0, vector(sum))
+			copy(own, sum)
 		}
 		for e, line := range s.line {
 			a.row(g, s, e)
-			samples[e] -= w[e] * floats.Dot(g, sums[int(line)*a.k:][:a.k])
+			image[e] -= floats.Dot(g, sums[int(line)*a.k:][:a.k])
 		}
 	}
 }
