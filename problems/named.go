@@ -180,13 +180,7 @@ func SpecNames() []string {
 // Regressions lists the names of the problems that have a design matrix, and so may have an
 // intercept.
 func Regressions() []string {
-	var names []string
-	for _, n := range registered {
-		if n.Design {
-			names = append(names, n.Name)
-		}
-	}
-	return names
+	return Those(func(l Layout) bool { return l.Design })
 }
 
 func (n *Named) parse(name string) *spec.Spec {
@@ -337,16 +331,18 @@ func (n *Named) checkSettings(d Data) error {
 	return nil
 }
 
-// List names the problems with some layouts, for errors and help: "trend1d or whittaker".
-func List(are func(Layout) bool) string {
-	var names []string
+// Those lists the names of the problems with some layouts.
+func Those(are func(Layout) bool) (names []string) {
 	for _, n := range registered {
 		if are(n.Layout) {
 			names = append(names, n.Name)
 		}
 	}
-	return strings.Join(names, " or ")
+	return names
 }
+
+// List is [Those] for errors and help: "trend1d or whittaker".
+func List(are func(Layout) bool) string { return strings.Join(Those(are), " or ") }
 
 func checkD(d Data) error {
 	rows, cols := spec.MatrixOf(d.D).Dims()

@@ -370,7 +370,7 @@ func TestStorageErrors(t *testing.T) {
 	}
 	fit := filepath.Join(t.TempDir(), "none.bed")
 	for want, args := range map[string][]string{
-		`--storage is "disk", expected auto, memory, mapped, float32`: {"--problem", "lasso", "--data", npz,
+		`--storage is "disk", expected one of auto, memory, mapped, float32`: {"--problem", "lasso", "--data", npz,
 			"--lambda", "1", "--storage", "disk"},
 		"--storage is for ols, ridge": {"--problem", "svt", "--data", npz,
 			"--lambda", "1", "--storage", "mapped"},

@@ -99,7 +99,7 @@ func TestSweepSaysHowSureItsChoiceIs(t *testing.T) {
 			t.Errorf("the table does not say %q:\n%s", want, stdout)
 		}
 	}
-	for _, c := range []struct{ args, want string }{{"--rule 2se", `--rule is "2se", expected min or 1se`},
+	for _, c := range []struct{ args, want string }{{"--rule 2se", `--rule is "2se", expected one of min, 1se`},
 		{"--rule 1se --criterion bic", "--rule 1se needs the standard errors of differences, which --criterion " +
 			"bic does not have"}} {
 		status, _, stderr := command(t, append(append([]string{"sweep"}, base...), strings.Fields(c.args)...)...)

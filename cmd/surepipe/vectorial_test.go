@@ -51,7 +51,7 @@ func TestVectorialTotalVariation(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"--problem tv2d --vectorial --anisotropic --data " + data: "--vectorial and --anisotropic are both given",
-		"--problem svt --vectorial --data " + data:                "--vectorial is for --problem tv2d",
+		"--problem svt --vectorial --data " + data:                "--vectorial is for tv2d, found --problem svt",
 	} {
 		if status, _, stderr := command(t, append([]string{"run"},
 			strings.Fields(args+" --lambda 1")...)...); status != exitUsage || !strings.Contains(stderr, want) {

@@ -40,7 +40,7 @@ func (f *Source) groups(data *Contents) (labels []int, err error) {
 func (f *Source) labels(option, path, array string, n int, of string) (labels []int, err error) {
 	set, err := dataio.OpenAs(path, f.reading())
 	if err != nil {
-		return nil, study.Errorf("%s: %w", study.Option(option), err)
+		return nil, study.Errorf("%s %w", study.Option(option), err)
 	}
 	defer set.Close()
 	defer func() {

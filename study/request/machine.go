@@ -1,8 +1,10 @@
 package request
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -29,14 +31,9 @@ type Machine struct {
 const MostParallel = 1 << 14
 
 func (m *Machine) check() error {
-	switch {
-	case m.Parallel < 1 || m.Parallel > MostParallel:
-		return study.Errorf("--parallel is %d, expected 1 to %d", m.Parallel, MostParallel)
-	case m.ProbeBatch < 0:
-		return study.Errorf("--probe-batch is %d, expected 0 or more", m.ProbeBatch)
-	}
 	_, err := m.bytes()
-	return err
+	return cmp.Or(checkValues(value{"parallel", m.Parallel, m.Parallel >= 1 && m.Parallel <= MostParallel,
+		fmt.Sprintf("1 to %d", MostParallel)}, value{"probe-batch", m.ProbeBatch, m.ProbeBatch >= 0, "0 or more"}), err)
 }
 
 func (m *Machine) bytes() (int64, error) {

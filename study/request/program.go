@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -65,7 +64,7 @@ func (e *Program) Given() bool { return e.Line != "" || e.Func != nil }
 // notForPrograms are options about how a convex program is posed, solved and differentiated.
 var notForPrograms = []string{"problem", "spec", "response", "drop", "only", "categorical", "missing", "na", "index",
 	"X", "D", "intercept", "standardize", "coefficients", "coefficients-csv", "solver", "derivative", "tol",
-	"max-iter", "verify", "memory", "device", "probe-batch"}
+	"max-iter", "verify", "storage", "memory", "device", "probe-batch"}
 
 // checkProgram rejects options that are wrong for any data.
 func (r *Request) checkProgram() (err error) {
@@ -79,14 +78,6 @@ func (r *Request) checkProgram() (err error) {
 	switch {
 	case r.Data == "" && r.Y == "" && !r.Given("y"):
 		return study.Errorf("--data is missing, expected a file with y (.npy, .npz, .png or .csv), or --y")
-	case !slices.Contains(Divergences(), e.Divergence):
-		return study.Errorf("--divergence is %q, expected one of %s", e.Divergence, strings.Join(Divergences(), ", "))
-	case r.Given("eps") && (!(e.Eps > 0) || math.IsInf(e.Eps, 0)):
-		return study.Errorf("--eps is %g, expected a positive number", e.Eps)
-	case r.Given("alpha") && (!(e.Alpha > 0) || math.IsInf(e.Alpha, 0)):
-		return study.Errorf("--alpha is %g, expected a positive number", e.Alpha)
-	case e.Timeout < 0:
-		return study.Errorf("--exec-timeout is %v, expected a positive time, or 0 for no limit", e.Timeout)
 	case r.Given("alpha") && row.Alpha == 0:
 		return study.Errorf("--alpha is for --divergence %s, found %s", strings.Join(Sampled(), ", "), e.Divergence)
 	case row.Alpha > 0 && (r.Given("eps") || r.Given("trace") || r.Given("alo")):
@@ -96,6 +87,13 @@ func (r *Request) checkProgram() (err error) {
 			row.Least, row.Name)
 	case row.Counts && r.Given("sigma2"):
 		return study.Errorf("--sigma2 is not for --divergence %s: the variance of a count is its mean", row.Name)
+	}
+	if err := checkValues(chosen("divergence", e.Divergence, Divergences()...),
+		value{"eps", e.Eps, !r.Given("eps") || positive(e.Eps), "a positive number"},
+		value{"alpha", e.Alpha, !r.Given("alpha") || positive(e.Alpha), "a positive number"},
+		value{"exec-timeout", e.Timeout, e.Timeout >= 0, "a positive time, or 0 for no limit"},
+	); err != nil {
+		return err
 	}
 	if e.Func == nil {
 		if e.args, err = pipeline.SplitCommand(e.Line); err != nil {
@@ -110,9 +108,10 @@ func (r *Request) checkNoProgram() error {
 	named, _ := problems.Lookup(r.Problem)
 	mixed := named.Mixed != nil && r.Given("alpha")
 	if alpha := r.Program.Alpha; mixed {
-		if r.Mix = &alpha; !(alpha > 0 && alpha <= 1) {
-			return study.Errorf("--alpha is %g, expected a number above 0 and up to 1; --problem ridge is that of 0",
-				alpha)
+		r.Mix = &alpha
+		if err := checkValues(value{"alpha", alpha, alpha > 0 && alpha <= 1,
+			"a number above 0 and up to 1; --problem ridge is that of 0"}); err != nil {
+			return err
 		}
 		if r.Given("lambda2") {
 			return study.Errorf("--alpha and --lambda2 are both given, expected one of them: with --alpha a the " +

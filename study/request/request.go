@@ -116,7 +116,7 @@ func (r *Request) Check() error {
 	if r.Own != nil {
 		r.Problem, r.Command, r.Loss = r.Own.Name, true, r.Own.LossOf()
 	} else {
-		checks = append([]func() error{r.checkInputs, r.checkStorage, r.checkLoss}, checks...)
+		checks = append([]func() error{r.checkInputs, r.checkLoss}, checks...)
 	}
 	for _, check := range checks {
 		if err := check(); err != nil {
@@ -172,10 +172,8 @@ func (r *Request) take(data load.Contents, err error) error {
 }
 
 func (r *Request) checkSigma2() error {
-	if r.Given("sigma2") && r.Sigma2Method == "" && (!(r.Sigma2 > 0) || math.IsInf(r.Sigma2, 0)) {
-		return study.Errorf("--sigma2 is %g, expected a positive number", r.Sigma2)
-	}
-	return nil
+	given := r.Given("sigma2") && r.Sigma2Method == ""
+	return checkValues(value{"sigma2", r.Sigma2, !given || positive(r.Sigma2), "a positive number"})
 }
 
 // inData names the source of the value that a problem rejects: the option of a weight that was given, else the

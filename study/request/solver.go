@@ -1,12 +1,7 @@
 package request
 
 import (
-	"slices"
-	"strings"
-
 	"surepipe/array"
-	"surepipe/internal/dataio/ndarray"
-	"surepipe/study"
 	"surepipe/vjp"
 )
 
@@ -22,18 +17,11 @@ func defaultSolver() Solver {
 }
 
 func (s *Solver) check() error {
-	switch {
-	case !(s.Tol > 0) || s.Tol >= 1:
-		return study.Errorf("--tol is %g, expected a number between 0 and 1 (at 1, b = 0 would be accepted)", s.Tol)
-	case s.MaxIter < 1:
-		return study.Errorf("--max-iter is %d, expected at least 1", s.MaxIter)
-	case !slices.Contains(vjp.Derivatives(), vjp.Derivative(s.Derivative)):
-		return study.Errorf("--derivative is %q, expected auto, implicit or unrolled", s.Derivative)
-	case s.Name != "auto" && !slices.Contains(vjp.Solvers(), s.Name):
-		return study.Errorf("--solver is %q, expected auto or one of %s%s",
-			s.Name, strings.Join(vjp.Solvers(), ", "), ndarray.Meant(s.Name, vjp.Solvers()))
-	}
-	return nil
+	return checkValues(
+		value{"tol", s.Tol, s.Tol > 0 && s.Tol < 1, "a number between 0 and 1 (at 1, b = 0 would be accepted)"},
+		value{"max-iter", s.MaxIter, s.MaxIter >= 1, "at least 1"},
+		chosen("derivative", vjp.Derivative(s.Derivative), vjp.Derivatives()...),
+		chosen("solver", s.Name, append([]string{"auto"}, vjp.Solvers()...)...))
 }
 
 // settings are the solver's settings for one of the samples, or points of a sweep, in flight.

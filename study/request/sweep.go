@@ -79,21 +79,15 @@ func (r *Request) CheckGrids(s *Sweep) error {
 	case len(axes) == 2 && axes[0].Grid.N > pipeline.MostPoints/axes[1].Grid.N:
 		return study.Errorf("--%s and --%s make a grid of %d x %d points, expected at most %d", axes[0].Name,
 			axes[1].Name, axes[0].Grid.N, axes[1].Grid.N, pipeline.MostPoints)
-	case s.Refine < 0:
-		return study.Errorf("--refine is %d, expected 0 or more", s.Refine)
-	case r.Folds.K < 0 || r.Folds.K == 1:
-		return study.Errorf("--folds is %d, expected 2 or more, or 0 for the default", r.Folds.K)
-	case r.Folds.Repeats < 0:
-		return study.Errorf("--repeats is %d, expected 1 or more", r.Folds.Repeats)
-	case r.Folds.Blocks < 0:
-		return study.Errorf("--blocks is %d, expected 1 or more", r.Folds.Blocks)
-	case s.Chain < 0:
-		return study.Errorf("--chain is %d, expected at least 1, or 0 for the default", s.Chain)
-	case !slices.Contains(pipeline.Rules(), s.Rule):
-		return study.Errorf("--rule is %q, expected min or 1se", s.Rule)
 	}
 	r.Trace.ALO = r.Trace.ALO || s.Criterion.Rule().Diagonal
-	return nil
+	f := &r.Folds
+	return checkValues(value{"refine", s.Refine, s.Refine >= 0, "0 or more"},
+		value{"folds", f.K, f.K == 0 || f.K > 1, "2 or more, or 0 for the default"},
+		value{"repeats", f.Repeats, f.Repeats >= 0, "1 or more"},
+		value{"blocks", f.Blocks, f.Blocks >= 0, "1 or more"},
+		value{"chain", s.Chain, s.Chain >= 0, "at least 1, or 0 for the default"},
+		chosen("rule", s.Rule, pipeline.Rules()...))
 }
 
 // SweepOf is a sweep of an estimator along axes whose values are known.

@@ -14,9 +14,9 @@ import (
 // of regressions of a table.
 func (r *Request) checkTable(l problems.Layout) error {
 	t := &r.Table
-	ways := []string{string(design.Refuse), string(design.Drop), string(design.Mean)}
-	if !slices.Contains(ways, t.Missing) {
-		return study.Errorf("--missing is %q, expected error, drop or mean", t.Missing)
+	if err := checkValues(chosen("missing", design.Missing(t.Missing), design.Refuse, design.Drop,
+		design.Mean)); err != nil {
+		return err
 	}
 	for _, list := range []struct {
 		option string
@@ -29,10 +29,15 @@ func (r *Request) checkTable(l problems.Layout) error {
 	if r.Spec != "" {
 		return nil
 	}
-	for _, option := range []string{"drop", "only", "categorical", "missing", "index"} {
+	beside := append((design.Beside{}).Options(), "success")
+	for _, option := range append([]string{"drop", "only", "categorical", "missing", "index"}, beside...) {
 		if r.Given(option) && t.Response == "" && !(option == "missing" && l.Sequence()) {
+			archive := ""
+			if slices.Contains(beside, option) {
+				archive = "; in an archive it is the array " + option
+			}
 			return study.Errorf("--%s is about the columns of a table, but --response is missing, which names the "+
-				"column that is y", option)
+				"column that is y%s", option, archive)
 		}
 	}
 	switch {
@@ -48,8 +53,6 @@ func (r *Request) checkTable(l problems.Layout) error {
 		return study.Errorf("--response is %q and --y %q: expected one of them", t.Response, r.Y)
 	case !l.Design && l.YRank == 2:
 		return study.Errorf("--response is %q, but y of %s is a matrix, the whole table", t.Response, r.Problem)
-	case r.Given("index") && !l.Sequence():
-		return study.Errorf("--index is %q, but y of %s is not a sequence", t.Index, r.Problem)
 	case l.Sequence() && (r.Given("only") || r.Given("categorical")):
 		return study.Errorf("--only and --categorical are about the columns of X, which %s does not have", r.Problem)
 	case !dataio.IsTable(r.Data):

@@ -3,12 +3,9 @@ package request
 import (
 	"errors"
 	"math"
-	"slices"
 	"strconv"
-	"strings"
 
 	"surepipe/hutch"
-	"surepipe/internal/dataio/ndarray"
 	"surepipe/pipeline"
 	"surepipe/study"
 )
@@ -31,12 +28,10 @@ func defaultTrace() Trace {
 
 // check rejects numbers of probes that the estimator cannot take.
 func (t *Trace) check(given func(string) bool) error {
-	switch {
-	case t.Estimator != pipeline.Auto && !slices.Contains(hutch.Estimators(), t.Estimator):
-		return study.Errorf("--trace is %q, expected auto or one of %s%s",
-			t.Estimator, strings.Join(hutch.Estimators(), ", "), ndarray.Meant(t.Estimator, hutch.Estimators()))
-	case t.Estimator == pipeline.Auto && t.Queries.N < 2:
-		return study.Errorf("--queries is %d, expected 2 or more, or auto", t.Queries.N)
+	if err := checkValues(chosen("trace", t.Estimator, append([]string{pipeline.Auto}, hutch.Estimators()...)...),
+		value{"queries", t.Queries.N, t.Estimator != pipeline.Auto || t.Queries.N >= 2, "2 or more, or auto"},
+	); err != nil {
+		return err
 	}
 	estimator := t.Estimator
 	if estimator == pipeline.Auto {
@@ -45,13 +40,10 @@ func (t *Trace) check(given func(string) bool) error {
 	if _, err := hutch.NewPlan(estimator, t.Queries.N, math.MaxInt32); err != nil {
 		return study.PlanError(err)
 	}
-	switch {
-	case !t.Queries.Auto && given("trace-error"):
+	if !t.Queries.Auto && given("trace-error") {
 		return study.Errorf("--trace-error is for --queries auto, found --queries %s", &t.Queries)
-	case t.Queries.Auto && (!(t.Error > 0) || math.IsInf(t.Error, 0)):
-		return study.Errorf("--trace-error is %g, expected a positive number", t.Error)
 	}
-	return nil
+	return checkValues(value{"trace-error", t.Error, !t.Queries.Auto || positive(t.Error), "a positive number"})
 }
 
 // Options sets the estimator and its probes.
