@@ -36,8 +36,8 @@ type Audit struct {
 	StdErr float64 `json:"error_stderr"`
 	Says   float64 `json:"criterion_says"`
 	// Bars is log(Error/Says)/bar: the bar has the standard error of the mean difference over the larger of the two,
-	// and the share of the data that a fit is without, since fits to fewer data are a little worse. Where a loss is
-	// not positive it is the difference over its bar.
+	// and the share of the data that a fit is without, since fits to fewer data are a little worse. Where the loss of a
+	// perfect fit is not 0 it is the difference over its bar, with that share of the mean excess over it.
 	Bars float64 `json:"bars"`
 	// Observations are those that were left out, in so many Units and Fits.
 	Observations int `json:"observations"`
@@ -267,8 +267,12 @@ func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criteri
 	a.Observations /= max(f.Each, 1)
 	a.Error, a.StdErr, a.Units = mean.Mean, mean.StdErr, mean.Units
 	share := float64(len(splits[0].Out)) / float64(len(s.y))
-	a.Bars = difference.Mean / math.Hypot(difference.StdErr, share*a.Says)
-	if most := max(a.Error, a.Says); a.Error > 0 && a.Says > 0 {
+	excess := a.Says // of which the share is what fewer data cost
+	if t := p.LossTerms; !t.FromZero() && !math.IsNaN(t.Deviance) {
+		excess = t.Deviance / 2 / float64(p.D)
+	}
+	a.Bars = difference.Mean / math.Hypot(difference.StdErr, share*excess)
+	if most := max(a.Error, a.Says); p.LossTerms.FromZero() && a.Error > 0 && a.Says > 0 {
 		a.Bars = math.Log(a.Error/a.Says) / math.Hypot(difference.StdErr/most, share)
 	}
 	return a, nil

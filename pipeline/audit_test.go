@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"surepipe/array"
 	"surepipe/pipeline"
@@ -195,5 +196,32 @@ func TestImagesAreAuditedByPatches(t *testing.T) {
 	}
 	if all[0].Correlates() {
 		t.Errorf("%+v", all[0])
+	}
+}
+
+// Counts have losses exp z - y z that may have any sign: their size says nothing of how far an audit is off.
+func TestAuditsOfCounts(t *testing.T) {
+	wrong, found := 0, 0
+	for seed := range uint64(12) {
+		for _, effect := range []float64{0, 3} {
+			data, labels := subjects(seed, effect)
+			data.Loss.Name = "poisson"
+			r := rand.New(rand.NewPCG(seed, 4))
+			for i, y := range data.Y {
+				data.Y[i] = distuv.Poisson{Lambda: math.Exp(3 + y/10), Src: r}.Rand()
+			}
+			for _, a := range audited(t, "ridge", data, []float64{1, 10}, pipeline.SweepOptions{Criterion: risk.ALO,
+				Folds: folds.Folds{Groups: labels}}) {
+				switch {
+				case effect == 0 && a.Disagrees():
+					wrong++
+				case effect > 0 && a.Bars > 1.5:
+					found++
+				}
+			}
+		}
+	}
+	if wrong > 1 || found < 10 {
+		t.Errorf("%d of 12 marked though right, %d of 12 seen", wrong, found)
 	}
 }
