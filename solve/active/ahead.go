@@ -177,8 +177,8 @@ func (s *screened) solveTall(ctx context.Context, w *screening, t *together, y, 
 	}
 	defer array.Free(b, z)
 	for i := range steps {
-		t.b[i] = y.Device().Alloc(1, t.dim)
-		w.columns.set.Embed(t.b[i], b.Rows(i, i+1))
+		t.b[i] = y.Device().Alloc(1, len(w.set))
+		y.Device().Copy(t.b[i], b.Rows(i, i+1))
 	}
 	t.residuals, t.slopes = z.ToHost(), slopes
 	return s.findGradients(ctx, w, t, z, steps)

@@ -249,7 +249,7 @@ func (c *chords) step(ctx context.Context) (bool, error) {
 func (c *chords) combine() bool {
 	along := func(x []float64, xz array.Batch) (slope float64) {
 		for i, j := range c.w.set {
-			slope += (c.a.w[j]*sign(c.b[i]) + c.a.q[j]*c.b[i]) * x[i]
+			slope += (c.a.w[j]*sign(c.b[i]) + c.a.quadratic(j)*c.b[i]) * x[i]
 		}
 		return slope + engine.Inner(c.now.Slope, xz)
 	}
@@ -260,7 +260,7 @@ func (c *chords) combine() bool {
 			c.dev.Mul(c.z, c.now.Curve, xz)
 		}
 		for i, j := range c.w.set {
-			v += c.a.q[j] * x[i] * y[i]
+			v += c.a.quadratic(j) * x[i] * y[i]
 		}
 		return v + engine.Inner(c.z, yz)
 	}
@@ -288,7 +288,7 @@ func (c *chords) combine() bool {
 		if c.d[i] *= t; u != 0 {
 			c.d[i] += u * c.e[i]
 		}
-		if c.a.w[j] > 0 || c.a.positive[j] {
+		if c.a.w[j] > 0 || c.a.halfLine(j) {
 			ok = ok && sign(c.b[i]+c.d[i]) == sign(c.b[i])
 		}
 	}
@@ -312,7 +312,7 @@ func (c *chords) descend() bool {
 		if from == 0 && to == 0 {
 			continue
 		}
-		change += c.a.w[j]*(math.Abs(to)-math.Abs(from)) + c.a.q[j]/2*(to*to-from*from)
+		change += c.a.w[j]*(math.Abs(to)-math.Abs(from)) + c.a.quadratic(j)/2*(to*to-from*from)
 		same = same && sign(from) == sign(to)
 	}
 	c.dev.Lin(c.next.Z, 1, c.now.Z, 1, c.dz)

@@ -14,11 +14,21 @@ type together struct {
 	b                    []array.Batch
 	residuals, gradients []float64
 	exact                []bool
+	looked               []bool      // whether it is known what the gradients violate
+	must                 [][]bool    // that: see [screening.violations]
 	slopes               [][]float64 // gradients on the columns in memory, nil where they are not known
 }
 
 func (t *together) residual(i int) []float64 { return t.residuals[i*t.d : (i+1)*t.d] }
 func (t *together) gradient(i int) []float64 { return t.gradients[i*t.dim : (i+1)*t.dim] }
+
+// violations are those of gradient i.
+func (t *together) violations(w *screening, i int, here separable) []bool {
+	if !t.looked[i] {
+		t.must[i], t.looked[i] = w.violations(here, t.gradient(i)), true
+	}
+	return t.must[i]
+}
 
 func (t *together) Release() {
 	array.Free(t.b...)
@@ -30,7 +40,7 @@ func (t *together) Release() {
 func (s *screened) findGradients(ctx context.Context, w *screening, t *together, z array.Batch, steps []step) error {
 	last := len(steps) - 1
 	find := []int{last}
-	t.exact = make([]bool, len(steps))
+	t.exact, t.looked, t.must = make([]bool, len(steps)), make([]bool, len(steps)), make([][]bool, len(steps))
 	switch {
 	case len(w.set) == t.dim:
 		find = nil
@@ -63,7 +73,7 @@ func (s *screened) multiply(ctx context.Context, t *together, z array.Batch, fin
 	err := s.passes.Adjoint(ctx, g, some)
 	for k, i := range find {
 		dev.Download(t.gradient(i), g.Rows(k, k+1))
-		t.exact[i] = true
+		t.exact[i], t.looked[i] = true, false
 	}
 	return err
 }
@@ -85,13 +95,14 @@ func (s *screened) unproven(w *screening, t *together, z array.Batch, steps []st
 			continue
 		}
 		for j := from + 1; j < i; j++ {
-			copy(t.gradient(j), s.between(near, steps[j].separable, z.Rows(j, j+1), t.slopes[j]))
-			if w.violations(steps[j].separable, t.gradient(j)) != nil {
+			s.between(t.gradient(j), near, steps[j].separable, z.Rows(j, j+1), t.slopes[j])
+			t.looked[j] = false
+			if t.violations(w, j, steps[j].separable) != nil {
 				find = append(find, (from+i)/2)
 				break
 			}
 		}
-		if from = i; w.violations(steps[i].separable, t.gradient(i)) != nil {
+		if from = i; t.violations(w, i, steps[i].separable) != nil {
 			break // what follows is not asked for
 		}
 	}

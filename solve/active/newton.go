@@ -77,9 +77,9 @@ func newNewton(s *activeSet, y array.Batch) *newton {
 	if lengths2 := s.Task.Lengths(); lengths2 != nil {
 		n.lengths = make([]float64, dim)
 		for j, v := range lengths2 {
-			n.lengths[j] = math.Sqrt(v + s.q[j])
+			n.lengths[j] = math.Sqrt(v + s.quadratic(j))
 			if u := s.Task.Units; u != nil {
-				n.lengths[j] = math.Sqrt(v*u[j]*u[j] + s.q[j])
+				n.lengths[j] = math.Sqrt(v*u[j]*u[j] + s.quadratic(j))
 			}
 		}
 	}

@@ -16,37 +16,48 @@ import (
 // or over groups of them, r(b) = sum_g w_g ||b_g||_2, where every coordinate of a group has its
 // weight.
 type splitting struct {
-	w, q     []float64 // w is +Inf where b_j is held at 0
-	positive []bool
-	owner    []int   // each coordinate's group; nil for a sum over coordinates
-	groups   [][]int // and their coordinates
+	w, q     []float64 // w is +Inf where b_j is held at 0; q is nil for zeros
+	positive []bool    // nil for none
+	owner    []int     // each coordinate's group; nil for a sum over coordinates
+	groups   [][]int   // and their coordinates
 }
 
 func splittingOf(r prox.Structure, n int) splitting {
-	s := splitting{w: make([]float64, n), q: make([]float64, n), positive: make([]bool, n)}
+	var s splitting
 	if r.Groups != nil {
 		owner, weights := r.Groups()
-		s.owner, s.groups = owner, make([][]int, len(weights))
+		s.w, s.owner, s.groups = make([]float64, n), owner, make([][]int, len(weights))
 		for j, g := range owner {
 			s.w[j] = weights[g]
 			s.groups[g] = append(s.groups[g], j)
 		}
 		return s
 	}
-	w, q, positive := r.Sparse(n)
-	copy(s.w, w)
-	copy(s.q, q)
-	copy(s.positive, positive)
-	for j, v := range s.q {
-		if math.IsInf(v, 1) {
-			s.w[j], s.q[j] = v, 0
+	if s.w, s.q, s.positive = r.Sparse(n); s.w == nil {
+		s.w = make([]float64, n)
+	}
+	if slices.Contains(s.q, math.Inf(1)) {
+		s.w, s.q = slices.Clone(s.w), slices.Clone(s.q)
+		for j, v := range s.q {
+			if math.IsInf(v, 1) {
+				s.w[j], s.q[j] = v, 0
+			}
 		}
 	}
 	return s
 }
 
+func (s *splitting) quadratic(j int) float64 {
+	if s.q == nil {
+		return 0
+	}
+	return s.q[j]
+}
+
+func (s *splitting) halfLine(j int) bool { return s.positive != nil && s.positive[j] }
+
 func (s *splitting) of(set []int) faces.Penalty {
-	p := faces.Penalty{W: lists.Pick(s.w, set), Q: lists.Pick(s.q, set), Positive: lists.Pick(s.positive, set)}
+	p := faces.Penalty{W: lists.Pick(s.w, set), Q: lists.Map(set, s.quadratic), Positive: lists.Map(set, s.halfLine)}
 	if s.owner != nil {
 		p.Group = lists.Pick(s.owner, set)
 	}
@@ -55,7 +66,7 @@ func (s *splitting) of(set []int) faces.Penalty {
 
 // pull is by how much the gradient g_j of the loss pulls at b_j = 0, where that is positive.
 func (s *splitting) pull(j int, g float64) float64 {
-	if g = -g; !s.positive[j] {
+	if g = -g; !s.halfLine(j) {
 		g = math.Abs(g)
 	}
 	return max(g, 0)
@@ -102,8 +113,8 @@ func (s *splitting) whole(set []int) []int {
 func (s *splitting) subgradient(j int, b, g float64) float64 {
 	switch w := s.w[j]; {
 	case b != 0:
-		return g + s.q[j]*b + math.Copysign(w, b)
-	case s.positive[j]:
+		return g + s.quadratic(j)*b + math.Copysign(w, b)
+	case s.halfLine(j):
 		return max(-g-w, 0)
 	default:
 		return max(math.Abs(g)-w, 0)
@@ -158,7 +169,7 @@ func (s *splitting) stays(b, g, lengths []float64, off float64) bool {
 			if b[j] != 0 || math.IsInf(s.w[j], 1) {
 				continue
 			}
-			if !s.positive[j] {
+			if !s.halfLine(j) {
 				g = -math.Abs(g)
 			}
 			if !(off*lengths[j]-g <= s.w[j]) && lengths[j] > 0 {

@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"surepipe/array"
 	"surepipe/internal/lists"
 	"surepipe/linops"
@@ -111,14 +109,24 @@ type separable struct {
 
 func separableOf(r prox.Prox, n int) separable {
 	s := separable{splittingOf(prox.StructureOf(r), n), 14695981039346656037}
-	mix := func(v uint64) { s.key = (s.key ^ v) * 1099511628211 }
-	for j := range n {
-		mix(math.Float64bits(s.w[j]))
-		mix(math.Float64bits(s.q[j]))
-		if s.positive[j] {
-			mix(1)
-		}
+	mix := func(j int, v uint64) {
+		s.key = (s.key ^ (v + uint64(j))) * 1099511628211
 		s.key = s.key<<31 | s.key>>33
+	}
+	last := uint64(0)
+	for j, v := range s.w { // of equal weights the first and the number
+		if v := math.Float64bits(v); v != last || j == n-1 {
+			mix(j, v)
+			last = v
+		}
+	}
+	for j, v := range s.q {
+		mix(j, math.Float64bits(v))
+	}
+	for j, on := range s.positive {
+		if on {
+			mix(j, 1)
+		}
 	}
 	return s
 }
@@ -227,7 +235,7 @@ func (s *screened) repeat(ctx context.Context, w *screening, y array.Batch, here
 	s.wide(w, y, sol, r)
 	dev.Copy(w.b, sol.B) // where the next solve starts
 	w.columns.set.Coordinates(w.started, sol.B)
-	s.judge(ctx, w, y, sol, misfit, here, v.g, moved)
+	s.judge(ctx, w, y, sol, misfit, here, v, moved)
 	if !s.Task.Options.Point {
 		sol.At.Release()
 		sol.At = nil
@@ -310,43 +318,26 @@ func (s *screened) wide(w *screening, y array.Batch, sol *engine.Solution, r pro
 // judge applies the rule of acceptance to a solution on the columns in memory: outside of them the
 // gradient is g, up to a change of the residual by moved.
 func (s *screened) judge(ctx context.Context, w *screening, y array.Batch, sol *engine.Solution, misfit array.Batch,
-	here separable, g []float64, moved float64) {
+	here separable, at *verified, moved float64) {
 	o, dev, p := s.Task.Options, y.Device(), s.Task.Problem
 	zNorm, bNorm := engine.Norm(misfit), engine.Norm(sol.B)
 	a := engine.NewAcceptance(engine.ScalesOf(p, y, 0, o))
-	a.Scales.Norm = max(engine.Relative(floats.Norm(g, 2), zNorm), math.Sqrt(sol.At.Norm2))
+	g := at.g
+	a.Scales.Norm = max(engine.Relative(at.norm, zNorm), math.Sqrt(sol.At.Norm2))
 	scale := a.Scales.Scale(zNorm, bNorm)
-	// By how much columns outside pull, and how far the change of the residual, and the error, move that.
-	pulls, lengths := make([]float64, len(g)), make([]float64, len(g))
-	lengths2 := s.Task.Lengths()
-	for j := range lengths {
-		lengths[j] = s.length(lengths2, a.Scales.Norm, j)
-	}
-	here.spread(lengths)
-	here.pulls(pulls, g)
 	all, byColumn := 0.0, 0.0
-	face := moved == 0 && p.Loss == nil
-	for j, pull := range pulls {
-		if w.in[j] || math.IsInf(here.w[j], 1) {
-			continue
-		}
-		if e := pull + moved*lengths[j] - here.w[j]; e > 0 {
-			all += e * e
-			if o.InverseLengths != nil {
-				byColumn = math.Hypot(byColumn, e*o.InverseLengths[j])
-			}
-		}
-		face = face && pull+2*sol.Error*lengths[j] <= here.w[j]
+	if !(moved <= at.margin) {
+		all, byColumn = s.beyond(w, here, g, moved, a.Scales.Norm)
 	}
-	optimality := math.Hypot(sol.Optimality, engine.Relative(math.Sqrt(all), scale))
+	optimality := math.Hypot(sol.Optimality, engine.Relative(all, scale))
 	optimality = max(optimality, engine.Relative(byColumn, a.Scales.ByColumn(zNorm)))
-	gradient := dev.Put(g, 1, len(g))
-	defer gradient.Free()
-	bound, size := engine.BoundAt(ctx, p, y, &engine.Fit{B: sol.B, Z: sol.MuHat, Slope: misfit, G: gradient}, a.Scales,
-		optimality*scale)
-	if bound > a.Scales.Allowed(zNorm) && face {
-		// The columns outside are farther from violating their conditions than the error moves them.
-		bound = min(bound, sol.Error)
+	bound, size := sol.Error, zNorm
+	// Unless the columns outside are farther from violating their conditions than the error moves them.
+	if !(p.Loss == nil && moved+2*sol.Error <= at.margin) {
+		gradient := dev.Put(g, 1, len(g))
+		defer gradient.Free()
+		bound, size = engine.BoundAt(ctx, p, y, &engine.Fit{B: sol.B, Z: sol.MuHat, Slope: misfit, G: gradient},
+			a.Scales, optimality*scale)
 	}
 	a.Accept(optimality, optimality, bound, size)
 	a.Convergence.Iterations = sol.Iterations
@@ -355,6 +346,31 @@ func (s *screened) judge(ctx context.Context, w *screening, y array.Batch, sol *
 		Part: "storage", Chosen: fmt.Sprintf("%d of %d columns in memory", len(w.set), len(g)),
 		Reason: "the conditions of all others were verified in a pass over A",
 	})
+}
+
+// beyond is by how much columns outside of the set violate their conditions at most, where the residual has moved from
+// that of the gradient: the norm, and that with every entry over the length of its column. bound stands for lengths
+// that are not known.
+func (s *screened) beyond(w *screening, here separable, g []float64, moved, bound float64) (all, byColumn float64) {
+	pulls, lengths := make([]float64, len(g)), make([]float64, len(g))
+	lengths2 := s.Task.Lengths()
+	for j := range lengths {
+		lengths[j] = s.length(lengths2, bound, j)
+	}
+	here.spread(lengths)
+	here.pulls(pulls, g)
+	for j, pull := range pulls {
+		if w.in[j] || math.IsInf(here.w[j], 1) {
+			continue
+		}
+		if e := pull + moved*lengths[j] - here.w[j]; e > 0 {
+			all = math.Hypot(all, e)
+			if of := s.Task.Options.InverseLengths; of != nil {
+				byColumn = math.Hypot(byColumn, e*of[j])
+			}
+		}
+	}
+	return all, byColumn
 }
 
 func (s *screened) length(lengths2 []float64, bound float64, j int) float64 {

@@ -62,7 +62,9 @@ func (s *screened) solveNear(ctx context.Context, y array.Batch, here separable,
 		return s.Solve(ctx, y, from)
 	}
 	s.wide(w, y, sol, r)
-	s.judge(ctx, w, y, sol, misfit, here, g, 0)
+	at := &verified{g: g}
+	w.measure(here, at)
+	s.judge(ctx, w, y, sol, misfit, here, at, 0)
 	if !s.Task.Options.Point {
 		sol.At.Release()
 		sol.At = nil
@@ -131,11 +133,10 @@ func (s *screened) settle(ctx context.Context, n *neighbourhood, y array.Batch, 
 		}
 		n.refs = nil
 		for i, t := range steps {
-			g := found.gradient(i)
 			if found.exact[i] {
-				n.refs = append(n.refs, &verified{key: t.key, z: found.residual(i), g: g})
+				n.refs = append(n.refs, &verified{key: t.key, z: found.residual(i), g: found.gradient(i)})
 			}
-			must := w.violations(t.separable, g)
+			must := found.violations(w, i, t.separable)
 			if w.must == nil {
 				w.must = must
 			}
@@ -147,8 +148,8 @@ func (s *screened) settle(ctx context.Context, n *neighbourhood, y array.Batch, 
 		if w.must == nil {
 			start = last / 2
 		}
-		w.g = found.gradient(last)
-		y.Device().Copy(w.b, found.b[start])
+		w.g = slices.Clone(found.gradient(last))
+		w.columns.set.Embed(w.b, found.b[start])
 		found.Release()
 		if w.must == nil {
 			return s.restart(w, y)
@@ -163,7 +164,9 @@ func (s *screened) settle(ctx context.Context, n *neighbourhood, y array.Batch, 
 func (s *screened) gradientNear(ctx context.Context, n *neighbourhood, here separable, misfit array.Batch,
 	slope []float64) ([]float64, error) {
 	dev := misfit.Device()
-	g := s.between(n, here, misfit, slope)
+	_, dim := s.Task.Problem.A.Dims()
+	g := make([]float64, dim)
+	s.between(g, n, here, misfit, slope)
 	if s.Task.Lengths() == nil && len(n.set) < len(g) || n.violations(here, g) != nil {
 		all := dev.Alloc(1, len(g))
 		defer all.Free()
@@ -177,32 +180,34 @@ func (s *screened) gradientNear(ctx context.Context, n *neighbourhood, here sepa
 	return g, dev.Err()
 }
 
-// between is the gradient at a residual near to verified ones: exact for the columns in memory, and for the others a
-// bound on its size.
-func (s *screened) between(n *neighbourhood, here separable, misfit array.Batch, slope []float64) []float64 {
-	g, off := n.interpolate(misfit.ToHost())
-	lengths2, bound := s.Task.Lengths(), 0.0
-	if lengths2 == nil {
+// between sets g to the gradient at a residual near to verified ones: exact for the columns in memory, and for the
+// others a bound on its size.
+func (s *screened) between(g []float64, n *neighbourhood, here separable, misfit array.Batch, slope []float64) {
+	from, to, share, off := n.interpolate(misfit.ToHost())
+	bound := 0.0
+	if n.lengths == nil {
 		bound = engine.NewScales(misfit, 0, s.Task.Options).Norm
 	}
-	for j, v := range g {
-		if !n.in[j] {
-			g[j] = math.Copysign(math.Abs(v)+off*s.length(lengths2, bound, j), v)
-			if here.positive[j] { // the pull is -g
-				g[j] = v - off*s.length(lengths2, bound, j)
-			}
+	for j, v := range from {
+		v += share * (to[j] - v)
+		most := off * bound
+		if n.lengths != nil {
+			most = off * n.lengths[j]
 		}
+		if v < 0 || here.halfLine(j) { // the pull is -g
+			most = -most
+		}
+		g[j] = v + most
 	}
 	for k, v := range n.slope(slope, misfit) {
 		g[n.set[k]] = v
 	}
-	return g
 }
 
-// interpolate is the gradient at the nearest point to z on a line through two verified residuals beside
-// each other, and the distance to it.
-func (n *neighbourhood) interpolate(z []float64) (g []float64, off float64) {
-	best, share := 0, 0.0
+// interpolate is the nearest point to z on a line through two verified residuals beside each other: their gradients,
+// the share of the second, and the distance to the point.
+func (n *neighbourhood) interpolate(z []float64) (from, to []float64, share, off float64) {
+	best := 0
 	off = math.Inf(1)
 	for k := range max(len(n.refs)-1, 1) {
 		a, b := n.refs[k].z, n.refs[min(k+1, len(n.refs)-1)].z
@@ -224,12 +229,7 @@ func (n *neighbourhood) interpolate(z []float64) (g []float64, off float64) {
 			best, share, off = k, t, e
 		}
 	}
-	a, b := n.refs[best].g, n.refs[min(best+1, len(n.refs)-1)].g
-	g = make([]float64, len(a))
-	for j := range g {
-		g[j] = a[j] + share*(b[j]-a[j])
-	}
-	return g, off
+	return n.refs[best].g, n.refs[min(best+1, len(n.refs)-1)].g, share, off
 }
 
 // predict sets z = A b where A is in memory, else z = 0.

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
 	"surepipe/internal/lists"
 	"surepipe/prox"
@@ -44,6 +46,8 @@ type screening struct {
 	// bound is that of ||A||^2 on the set where Newton steps on the loss have needed it; pulls is scratch.
 	bound *float64
 	pulls []float64
+	// lengths are those of all columns, nil where they are not known, and gradients room for those of solutions.
+	lengths, gradients []float64
 }
 
 // verified is a solution whose conditions hold for all columns: b on the set, its residual, or the slope of
@@ -52,6 +56,9 @@ type verified struct {
 	key     uint64
 	b, z, g []float64
 	slope   []float64 // the gradient on the set; nil where it is not known
+	// norm is that of g, and margin by how much the residual may move before a condition outside of the set may not
+	// hold; NaN where that is not known.
+	norm, margin float64
 }
 
 const (
@@ -131,6 +138,9 @@ func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 a
 	for j, v := range here.w {
 		w.at[j] = most * v
 	}
+	if lengths2 := s.Task.Lengths(); lengths2 != nil {
+		w.lengths = lists.Make(dim, func(j int) float64 { return s.length(lengths2, 0, j) })
+	}
 	return w, nil
 }
 
@@ -165,16 +175,52 @@ func (w *screening) verified(key uint64) *verified {
 // expected reports whether, at these weights, no column outside of the set should violate its
 // condition.
 func (w *screening) expected(here separable) bool {
-	here.pulls(w.pulls, w.g)
-	for j, pull := range w.pulls {
-		if w.in[j] || math.IsInf(here.w[j], 1) {
+	pulls := w.grouped(here, w.g)
+	for j, g := range w.g {
+		weight := here.w[j]
+		if w.in[j] || math.IsInf(weight, 1) {
 			continue
 		}
-		if grown := pull + w.growth*max(w.at[j]-here.w[j], 0); grown > here.w[j]*nearBoundary {
+		pull := here.at(pulls, j, g)
+		if grown := pull + w.growth*max(w.at[j]-weight, 0); weight == 0 || grown > weight*nearBoundary {
 			return false
 		}
 	}
 	return true
+}
+
+// grouped are the pulls of groups at a gradient; nil where coordinates stand alone.
+func (w *screening) grouped(here separable, g []float64) []float64 {
+	if here.owner == nil {
+		return nil
+	}
+	here.pulls(w.pulls, g)
+	return w.pulls
+}
+
+// at is one of the pulls of groups, or that of a coordinate that stands alone.
+func (s *separable) at(pulls []float64, j int, g float64) float64 {
+	if pulls != nil {
+		return pulls[j]
+	}
+	return s.pull(j, g)
+}
+
+// measure sets the norm of a gradient and its margin.
+func (w *screening) measure(here separable, v *verified) {
+	v.norm, v.margin = floats.Norm(v.g, 2), math.Inf(1)
+	if here.owner != nil || w.lengths == nil {
+		v.margin = math.NaN()
+		return
+	}
+	for j, g := range v.g {
+		if w.in[j] {
+			continue
+		}
+		if room := here.w[j] - here.pull(j, g); room < v.margin*w.lengths[j] {
+			v.margin = room / w.lengths[j]
+		}
+	}
 }
 
 // step is a weight of the path that is solved on the columns in memory.
@@ -212,15 +258,16 @@ func (s *screened) advance(ctx context.Context, w *screening, y array.Batch, her
 	failed := false
 	for i, t := range steps {
 		gi := found.gradient(i)
-		must := w.violations(t.separable, gi)
+		must := found.violations(w, i, t.separable)
 		if must == nil {
-			w.ready = append(w.ready, &verified{t.key, lists.Pick(found.b[i].ToHost(), w.set), found.residual(i), gi,
-				found.slopes[i]})
+			v := &verified{key: t.key, b: found.b[i].ToHost(), z: found.residual(i), g: gi, slope: found.slopes[i]}
+			w.measure(t.separable, v)
+			w.ready = append(w.ready, v)
 		}
 		w.z, w.g, w.at, w.must = found.residual(i), gi, t.w, must
 		if failed = must != nil; failed {
 			if len(w.ready) == 0 {
-				y.Device().Copy(w.b, found.b[i]) // the next set starts here
+				w.columns.set.Embed(w.b, found.b[i]) // the next set starts here
 			}
 			break
 		}
@@ -245,7 +292,13 @@ func (s *screened) solveAll(ctx context.Context, w *screening, y array.Batch, st
 			t.Release()
 		}
 	}()
-	t.gradients = make([]float64, len(steps)*dim)
+	if n := len(steps) * dim; n > cap(w.gradients) {
+		w.gradients = make([]float64, n)
+	} else {
+		w.gradients = w.gradients[:n]
+		clear(w.gradients)
+	}
+	t.gradients = w.gradients
 	var path engine.Path
 	defer path.Release()
 	start := dev.Alloc(1, len(w.set))
@@ -264,7 +317,7 @@ func (s *screened) solveAll(ctx context.Context, w *screening, y array.Batch, st
 		if err != nil {
 			return nil, err
 		}
-		w.columns.set.Coordinates(start, t.b[i])
+		dev.Copy(start, t.b[i])
 	}
 	t.residuals = z.ToHost()
 	if err := s.findGradients(ctx, w, t, z, steps); err != nil {
@@ -277,9 +330,9 @@ func (s *screened) solveAll(ctx context.Context, w *screening, y array.Batch, st
 // none.
 func (w *screening) violations(here separable, g []float64) []bool {
 	var must []bool
-	here.pulls(w.pulls, g)
-	for j, pull := range w.pulls {
-		if !w.in[j] && pull > here.w[j]*nearBoundary {
+	pulls := w.grouped(here, g)
+	for j, v := range g {
+		if weight := here.w[j]; !w.in[j] && (weight == 0 || here.at(pulls, j, v) > weight*nearBoundary) {
 			if must == nil {
 				must = make([]bool, len(g))
 			}
@@ -345,9 +398,8 @@ func (s *screened) try(ctx context.Context, w *screening, y array.Batch, r prox.
 	dev := y.Device()
 	dev.Copy(z, sol.MuHat)
 	engine.Slope(s.Task.Problem, z, y)
-	_, dim := s.Task.Problem.A.Dims()
-	b := dev.Alloc(1, dim)
-	w.columns.set.Embed(b, sol.B)
+	b := dev.Alloc(1, len(w.set))
+	dev.Copy(b, sol.B)
 	return b, slopeOf(solver), nil
 }
 
