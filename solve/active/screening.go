@@ -7,8 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"surepipe/array"
 	"surepipe/internal/lists"
 	"surepipe/prox"
@@ -189,40 +187,6 @@ func (w *screening) expected(here separable) bool {
 	return true
 }
 
-// grouped are the pulls of groups at a gradient; nil where coordinates stand alone.
-func (w *screening) grouped(here separable, g []float64) []float64 {
-	if here.owner == nil {
-		return nil
-	}
-	here.pulls(w.pulls, g)
-	return w.pulls
-}
-
-// at is one of the pulls of groups, or that of a coordinate that stands alone.
-func (s *separable) at(pulls []float64, j int, g float64) float64 {
-	if pulls != nil {
-		return pulls[j]
-	}
-	return s.pull(j, g)
-}
-
-// measure sets the norm of a gradient and its margin.
-func (w *screening) measure(here separable, v *verified) {
-	v.norm, v.margin = floats.Norm(v.g, 2), math.Inf(1)
-	if here.owner != nil || w.lengths == nil {
-		v.margin = math.NaN()
-		return
-	}
-	for j, g := range v.g {
-		if w.in[j] {
-			continue
-		}
-		if room := here.w[j] - here.pull(j, g); room < v.margin*w.lengths[j] {
-			v.margin = room / w.lengths[j]
-		}
-	}
-}
-
 // step is a weight of the path that is solved on the columns in memory.
 type step struct {
 	separable
@@ -324,22 +288,6 @@ func (s *screened) solveAll(ctx context.Context, w *screening, y array.Batch, st
 		return nil, err
 	}
 	return t, dev.Err()
-}
-
-// violations are the coordinates outside of the set whose conditions do not hold, or hardly; nil for
-// none.
-func (w *screening) violations(here separable, g []float64) []bool {
-	var must []bool
-	pulls := w.grouped(here, g)
-	for j, v := range g {
-		if weight := here.w[j]; !w.in[j] && (weight == 0 || here.at(pulls, j, v) > weight*nearBoundary) {
-			if must == nil {
-				must = make([]bool, len(g))
-			}
-			must[j] = true
-		}
-	}
-	return must
 }
 
 // ahead are the weights here and those that follow, as far as no column outside should matter; more
