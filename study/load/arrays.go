@@ -37,9 +37,8 @@ type Contents struct {
 }
 
 // dataNames are the arrays that are read from a data file. Others are ignored.
-var dataNames = []string{"X", "y", "D", "groups", "indices", "shape", "at", "weights",
-	"offset", "exposure", "trials", "time", "start", "strata", "factors", "lower", "upper",
-	"mu", "sigma2", "lambda", "lambda2", "gamma"}
+var dataNames = slices.Concat([]string{"X", "y", "D", "groups", "indices", "shape", "at", "factors", "lower", "upper",
+	"mu", "sigma2"}, (design.Beside{}).Options(), spec.WeightNames())
 
 // arrays is a set of arrays whose errors say what they are for: those of a file, and others that take precedence.
 type arrays struct {
@@ -124,14 +123,24 @@ func (a arrays) openVector(name, expected string) (*dataio.Reader, error) {
 	return r, nil
 }
 
-func (a arrays) vector(name, expected string) ([]float64, error) {
-	r, err := a.openVector(name, expected)
-	if err != nil {
-		return nil, err
+// vectors are those of the names that there are; expected is their shape.
+func (a arrays) vectors(expected string, names ...string) (map[string][]float64, error) {
+	all := map[string][]float64{}
+	for _, name := range names {
+		if !a.Has(name) {
+			continue
+		}
+		r, err := a.openVector(name, expected)
+		if err != nil {
+			return nil, err
+		}
+		v, err := r.Floats()
+		if r.Close(); err != nil {
+			return nil, err
+		}
+		all[name] = v.Data
 	}
-	defer r.Close()
-	v, err := r.Floats()
-	return v.Data, err
+	return all, nil
 }
 
 func (a arrays) integers(name, expected string) ([]int, error) {
@@ -183,41 +192,34 @@ func readSet(a arrays, problem string, stacks bool) (data Contents, err error) {
 		}
 	}
 	if l.Selection || l.Sequence() && a.Has("indices") {
-		if data.Indices, err = a.integers("indices", "(d,), places in the row-major matrix"); err != nil {
+		if err := a.readPlaces(&data, l); err != nil {
 			return Contents{}, err
 		}
-		expected := "(2,)"
-		if !l.Selection {
-			expected = "(1,)"
-		}
-		if data.Shape, err = a.integers("shape", expected); err != nil {
-			return Contents{}, err
-		}
-		if ndarray.ShapeString([]int{len(data.Shape)}) != expected {
-			return Contents{}, fmt.Errorf("array \"shape\" has shape (%d,), expected %s",
-				len(data.Shape), expected)
-		}
-	}
-	if l.Sequence() && slices.Equal(data.Indices, upTo(data.Shape)) {
-		data.Indices, data.Shape = nil, nil // there are no gaps
 	}
 	if l.Selection {
-		if data.Weights, err = a.weights(); err != nil {
+		given, err := a.vectors("(d,), a positive weight for each value of y", "weights")
+		if err != nil {
 			return Contents{}, err
 		}
+		data.Weights = given["weights"]
 	}
 	if l.Design {
-		if data.observed, err = a.observations(); err != nil {
+		names := (design.Beside{}).Options()
+		if data.observed, err = a.vectors("(d,), a number for each value of y", names...); err != nil {
 			return Contents{}, err
 		}
-		if err = a.coordinates(&data); err != nil {
+		each, err := a.vectors("(p,), a number for each column of X", "factors", "lower", "upper")
+		if err != nil {
 			return Contents{}, err
 		}
+		data.Coordinates = problems.Coordinates{Factors: each["factors"], Lower: each["lower"], Upper: each["upper"]}
 	}
-	if l.Places && a.Has("at") {
-		if data.At, err = a.vector("at", "(n,), the places of the values of a sequence"); err != nil {
+	if l.Places {
+		given, err := a.vectors("(n,), the places of the values of a sequence", "at")
+		if err != nil {
 			return Contents{}, err
 		}
+		data.At = given["at"]
 	}
 	expected := "(q, p), the matrix behind which the penalty stands"
 	if data.D, err = a.matrixOf(l.Analysis, a.d, "D", expected); err != nil {
@@ -252,6 +254,27 @@ func (a arrays) anyShape(l *problems.Layout, stacks bool) error {
 	l.YRank, l.YShape = len(r.Shape()), ndarray.ShapeString(r.Shape())
 	y, _ := a.Held(name)
 	return design.CheckArray(y)
+}
+
+// readPlaces reads the places of the values of y, and the shape of the whole, unless nothing is missing.
+func (a arrays) readPlaces(data *Contents, l problems.Layout) (err error) {
+	if data.Indices, err = a.integers("indices", "(d,), places in the row-major matrix"); err != nil {
+		return err
+	}
+	expected := "(2,)"
+	if !l.Selection {
+		expected = "(1,)"
+	}
+	if data.Shape, err = a.integers("shape", expected); err != nil {
+		return err
+	}
+	if ndarray.ShapeString([]int{len(data.Shape)}) != expected {
+		return fmt.Errorf("array \"shape\" has shape (%d,), expected %s", len(data.Shape), expected)
+	}
+	if l.Sequence() && slices.Equal(data.Indices, upTo(data.Shape)) {
+		data.Indices, data.Shape = nil, nil // there are no gaps
+	}
+	return nil
 }
 
 // upTo are the places of a sequence of the shape, nil for none.

@@ -13,24 +13,6 @@ import (
 	"surepipe/study"
 )
 
-func (a arrays) coordinates(data *Contents) error {
-	c := &data.Coordinates
-	for _, to := range []struct {
-		name string
-		list *[]float64
-	}{{"factors", &c.Factors}, {"lower", &c.Lower}, {"upper", &c.Upper}} {
-		if !a.Has(to.name) {
-			continue
-		}
-		v, err := a.vector(to.name, "(p,), a number for each column of X")
-		if err != nil {
-			return err
-		}
-		*to.list = v
-	}
-	return nil
-}
-
 // columns are the columns of X by their names, and by those of the columns of the table that they code.
 func (c *Contents) columns() (names, of []string) {
 	if t := c.Table; t != nil && t.X != nil {

@@ -16,21 +16,6 @@ import (
 // observations are arrays with a number for each value of y, by the names of the options of a table that name them.
 type observations map[string][]float64
 
-func (a arrays) observations() (observations, error) {
-	o := observations{}
-	for _, name := range (design.Beside{}).Options() {
-		if !a.Has(name) {
-			continue
-		}
-		v, err := a.vector(name, "(d,), a number for each value of y")
-		if err != nil {
-			return nil, err
-		}
-		o[name] = v
-	}
-	return o, nil
-}
-
 // signed are the arrays that may hold numbers below 0.
 var signed = []string{"offset", "time", "start", "strata"}
 

@@ -106,10 +106,3 @@ func (a arrays) pickMu() error {
 	a.Hold(mu.Pick(places))
 	return nil
 }
-
-func (a arrays) weights() ([]float64, error) {
-	if !a.Has("weights") {
-		return nil, nil
-	}
-	return a.vector("weights", "(d,), a positive weight for each value of y")
-}
