@@ -252,6 +252,12 @@ func (l *Cox) risks(s *coxSums, out int) {
 				s.count[g]++
 			}
 		}
+		if !l.efron {
+			if s.count[g] > 0 {
+				s.inner[g] = s.weight[g] / s.risk[g]
+			}
+			continue
+		}
 		l.terms(s, g, func(share, less, sum float64) {
 			s.inner[g] += share / sum
 			s.tied[g] += share * less / sum
@@ -415,6 +421,13 @@ func (l *Cox) product(s *coxSums) {
 	l.overRisk(s.riskX, s.z, s.sumX)
 	for g := range l.first[:len(l.first)-1] {
 		s.eventX[g], s.innerX[g], s.tiedX[g] = 0, 0, 0
+		switch {
+		case s.count[g] == 0:
+			continue
+		case !l.efron:
+			s.innerX[g] = s.weight[g] * (s.riskX[g] / s.risk[g]) / s.risk[g]
+			continue
+		}
 		for _, i := range l.order[l.first[g]:l.first[g+1]] {
 			if s.y[i] > 0 {
 				s.eventX[g] += s.z[i]
@@ -480,13 +493,4 @@ func (l *Cox) least(y array.Batch) float64 {
 		return sum, 0
 	})
 	return least
-}
-
-func events(y []float64) (n int) {
-	for _, v := range y {
-		if v > 0 {
-			n++
-		}
-	}
-	return n
 }

@@ -98,22 +98,66 @@ func (l *Cox) chain(s *coxSums) *coxRoot {
 }
 
 func (r *coxRoot) Forward(dst, v []float64) {
-	out := make([]float64, len(v))
 	r.blocks(func(b int, sum *float64) {
 		first, own := r.first[b], 0.0
 		for at := first; at < r.first[b+1]; at++ {
 			i := r.order[at]
+			x := v[i]
 			if c := r.row[at]; at > first && c > 0 {
-				out[i] = c * (v[i] - own/r.upto[at])
+				dst[i] = c*x - c/r.upto[at]*own
+			} else {
+				dst[i] = 0
 			}
-			own += r.theta[at] * v[i]
+			own += r.theta[at] * x
 		}
 		if c := r.row[first]; c > 0 {
-			out[r.order[first]] = c * (*sum/r.before[b] - own/r.own[b])
+			dst[r.order[first]] = c/r.before[b]**sum - c/r.own[b]*own
 		}
 		*sum += own
 	})
-	copy(dst, out)
+}
+
+// Columns is Forward for some columns at a time.
+func (r *coxRoot) Columns(x []float64, n int) {
+	parallel.Ranges(n, together, func(lo, hi int) {
+		sum, own := make([]float64, hi-lo), make([]float64, hi-lo)
+		row := func(at int) []float64 { return x[r.order[at]*n+lo : r.order[at]*n+hi] }
+		for k := range len(r.fresh) - 1 {
+			clear(sum)
+			for b := r.fresh[k]; b < r.fresh[k+1]; b++ {
+				top, last := row(r.first[b]), r.first[b+1]-1
+				for j, v := range top {
+					own[j] = r.theta[r.first[b]] * v
+				}
+				for at := r.first[b] + 1; at <= last; at++ {
+					r.tied(row(at), own, at)
+				}
+				if c := r.row[r.first[b]]; c > 0 {
+					before, own1 := c/r.before[b], c/r.own[b]
+					for j, s := range sum {
+						top[j] = before*s - own1*own[j]
+					}
+				} else {
+					clear(top)
+				}
+				for j, v := range own {
+					sum[j] += v
+				}
+			}
+		}
+	})
+}
+
+// tied is the row of an observation in a block after its first, which it adds to the sums over those before it.
+func (r *coxRoot) tied(row, own []float64, at int) {
+	c, theta, each := r.row[at], r.theta[at], 0.0
+	if c > 0 {
+		each = c / r.upto[at]
+	}
+	for j, v := range row {
+		row[j] = c*v - each*own[j]
+		own[j] += theta * v
+	}
 }
 
 // blocks calls f for all blocks, with a sum that is 0 where a stratum begins.
@@ -138,7 +182,6 @@ func (r *coxRoot) back(f func(b int, pull *float64)) {
 }
 
 func (r *coxRoot) Adjoint(dst, v []float64) {
-	out := make([]float64, len(v))
 	r.back(func(b int, pull *float64) {
 		first, own := r.first[b], *pull
 		if c := r.row[first]; c > 0 {
@@ -147,14 +190,14 @@ func (r *coxRoot) Adjoint(dst, v []float64) {
 		}
 		for at := r.first[b+1] - 1; at >= first; at-- {
 			i := r.order[at]
-			out[i] = own * r.theta[at]
+			x := v[i]
+			dst[i] = own * r.theta[at]
 			if c := r.row[at]; at > first && c > 0 {
-				out[i] += c * v[i]
-				own -= c * v[i] / r.upto[at]
+				dst[i] += c * x
+				own -= c * x / r.upto[at]
 			}
 		}
 	})
-	copy(dst, out)
 }
 
 // Inverse sets dst to the x with R x = v whose mean is 0 where nothing determines it.
@@ -326,7 +369,15 @@ func (l *Cox) Parts(dst, z, y []float64) {
 	}
 }
 
-func (r *coxRoot) Columns(x []float64, n int)   { eachColumn(x, n, r.Forward) }
+func events(y []float64) (n int) {
+	for _, v := range y {
+		if v > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 func (r *denseRoot) Columns(x []float64, n int) { eachColumn(x, n, r.Forward) }
 
 // together is the number of columns of a matrix that are taken out at a time.

@@ -253,23 +253,28 @@ func (c *chords) combine() bool {
 		}
 		return slope + engine.Inner(c.now.Slope, xz)
 	}
-	curve := func(x, y []float64, xz, yz array.Batch) (v float64) {
+	product := func(xz array.Batch) { // z = l^(2) xz
 		if l := c.n.known.Coupled; l != nil {
 			l.Product(c.z, xz, c.now.Z, c.y)
 		} else {
 			c.dev.Mul(c.z, c.now.Curve, xz)
 		}
+	}
+	curve := func(x, y []float64, yz array.Batch) (v float64) {
 		for i, j := range c.w.set {
 			v += c.a.quadratic(j) * x[i] * y[i]
 		}
 		return v + engine.Inner(c.z, yz)
 	}
 	t, u := 0.0, 0.0
-	a, h := along(c.d, c.dz), curve(c.d, c.d, c.dz, c.dz)
+	product(c.dz)
+	a, h := along(c.d, c.dz), curve(c.d, c.d, c.dz)
 	if c.e == nil {
 		t = -a / h
 	} else {
-		ae, he, m := along(c.e, c.ez), curve(c.e, c.e, c.ez, c.ez), curve(c.d, c.e, c.dz, c.ez)
+		ae, m := along(c.e, c.ez), curve(c.d, c.e, c.ez)
+		product(c.ez)
+		he := curve(c.e, c.e, c.ez)
 		det := h*he - m*m
 		if !(det > engine.Epsilon*h*he) {
 			t = -a / h
