@@ -188,7 +188,7 @@ func lowQuantile(n float64) float64 {
 	gamma, _ := math.Lgamma(a)
 	x := math.Exp((math.Log(twoBars*a) + gamma) / a)
 	x *= math.Exp(x / (a + 1))
-	for step := 1.0; step > 1e-8; {
+	for step := 1.0; step > 1e-7; {
 		p := mathext.GammaIncReg(a, x)
 		step = math.Log(twoBars/p) * p * math.Exp(x+gamma-a*math.Log(x))
 		x *= math.Exp(step)
@@ -251,9 +251,10 @@ func meanOfSquares(parts iter.Seq[[]float64]) (mean, stdErr float64) {
 	}
 	for x := range parts {
 		for _, v := range x {
-			mean += (v / unit) * (v / unit) / n
+			mean += (v / unit) * (v / unit)
 		}
 	}
+	mean /= n
 	squares := 0.0
 	for x := range parts {
 		for _, v := range x {

@@ -42,8 +42,7 @@ func Within[T any](ctx context.Context, patience time.Duration, f func() (T, err
 	return none, ctx.Err()
 }
 
-// ready are goroutines that have worked and wait for more: they have the stacks that it takes, which new ones grow step
-// by step.
+// ready are goroutines that have worked and wait for more: they have the stacks that it takes.
 var ready = make(chan func())
 
 const (
@@ -55,6 +54,15 @@ const (
 // waiting is the number of those that are ready.
 var waiting atomic.Int64
 
+// room makes the stack of a goroutine as large as a solve takes, at once: to grow under many calls, by a factor of 2 each
+// time, it is copied with all of them.
+//
+//go:noinline
+func room() byte {
+	var frame [40 << 10]byte
+	return frame[waiting.Load()&1]
+}
+
 // start runs work on a goroutine.
 func start(work func()) {
 	select {
@@ -64,6 +72,7 @@ func start(work func()) {
 	}
 	go func() {
 		for {
+			room()
 			work()
 			if work = nil; waiting.Add(1) > mostReady {
 				waiting.Add(-1)
