@@ -54,8 +54,8 @@ const (
 // waiting is the number of those that are ready.
 var waiting atomic.Int64
 
-// room makes the stack of a goroutine as large as a solve takes, at once: to grow under many calls, by a factor of 2 each
-// time, it is copied with all of them.
+// room makes the stack of a goroutine as large as a solve takes, at once: to grow under many calls, by a factor of 2
+// each time, it is copied with all of them.
 //
 //go:noinline
 func room() byte {

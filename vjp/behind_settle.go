@@ -145,7 +145,7 @@ func (n *newton) doubts(ctx context.Context, sol *solve.Solution) error {
 	if at.Method.Traits().Ended != nil { // near a solution each step of such a method is Newton's
 		shift = n.off.most
 	}
-	seen, err := v.near(ctx, shift)
+	seen, err := v.near(ctx, shift, nil)
 	low, high := math.Min(n.l.known.Low, seen.low), math.Max(n.l.known.High, seen.high)
 	if high-low > inDoubt*math.Sqrt(2*d) {
 		n.l.known.Low, n.l.known.High, n.l.known.Margin = low, high, math.Min(n.l.known.Margin, seen.margin)

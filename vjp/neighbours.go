@@ -58,11 +58,12 @@ func (n *vicinity) widen(ctx context.Context, l *linearization) error {
 		if !n.complete || n.off == 0 || l.known.SpaceMargin >= margin {
 			break
 		}
-		seen, err := n.near(ctx, margin*n.off)
+		same := func(t traces) bool { return t.complete && t.same(l.known.Trace) }
+		seen, err := n.near(ctx, margin*n.off, same)
 		if err != nil {
 			return err
 		}
-		if seen.complete && seen.same(l.known.Trace) {
+		if same(seen) {
 			l.known.SpaceMargin = margin
 			break
 		}
@@ -71,7 +72,7 @@ func (n *vicinity) widen(ctx context.Context, l *linearization) error {
 		l.known.Neighbours = n.complete
 		return nil
 	}
-	seen, err := n.near(ctx, n.shift)
+	seen, err := n.near(ctx, n.shift, nil)
 	l.known.Low, l.known.High = math.Min(l.known.Low, seen.low), math.Max(l.known.High, seen.high)
 	l.known.Margin = math.Min(l.known.Margin, seen.margin)
 	l.known.Neighbours = n.complete && seen.complete
@@ -100,8 +101,9 @@ func (t traces) same(trace float64) bool {
 }
 
 // near are the traces at v scaled up and down, and shifted up and down and at random; where r is a sum
-// over coordinates, at two arguments where each coordinate is as free, and as tied, as it gets.
-func (n *vicinity) near(ctx context.Context, shift float64) (traces, error) {
+// over coordinates, at two arguments where each coordinate is as free, and as tied, as it gets. They end with the first
+// of which while, unless it is nil, does not hold.
+func (n *vicinity) near(ctx context.Context, shift float64, while func(traces) bool) (traces, error) {
 	seen := traces{math.Inf(1), math.Inf(-1), math.Inf(1), true}
 	dev := n.v.Device()
 	top := most(n.v)
@@ -129,7 +131,7 @@ func (n *vicinity) near(ctx context.Context, shift float64) (traces, error) {
 		points = append(points, n.around(rng, shift, top)...)
 	}
 	for _, there := range points {
-		if err := n.include(ctx, &seen, here, there, probes); err != nil {
+		if err := n.include(ctx, &seen, here, there, probes); err != nil || while != nil && !while(seen) {
 			return seen, err
 		}
 	}
