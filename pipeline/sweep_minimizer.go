@@ -44,7 +44,10 @@ func (g *origin) refine(ctx context.Context, on *instance, i int, path *vjp.Path
 		g.near.Release()
 		g.last, g.on = r, on
 	}
-	from.path, from.near = path, &g.near
+	if from.path = path; r.alone {
+		return from, nil
+	}
+	from.near = &g.near
 	from.ahead = func(i int) (prox.Prox, error) { return r.regularizer(on, i) }
 	return from, nil
 }

@@ -122,6 +122,7 @@ type bracket struct {
 	axis         int
 	at           []float64 // the other weights
 	below, above float64   // logarithms
+	alone        bool      // it has one point, at an end
 }
 
 // nearWeights is the number of weights of a range at which solutions are found together.

@@ -68,6 +68,18 @@ lambda: 5
 """
 
 
+def responses(count):
+    """Responses of 1000 rows with 20,000 columns, each with 20 coefficients of its own."""
+    rng = np.random.default_rng(7)
+    x, b = rng.standard_normal((1000, 20000)), np.zeros((20000, 50))
+    for k in range(50):
+        b[rng.choice(20000, 20, replace=False), k] = rng.standard_normal(20)
+    mu = x @ b
+    y = mu + 0.5 * mu.std() * rng.standard_normal(mu.shape)
+    np.save("X.npy", x)
+    np.save("y.npy", y[:, :count])
+
+
 def drawn(problem, *size, spec=None):
     def make(program):
         with open("spec.yaml", "w") as f:
@@ -82,6 +94,7 @@ def chambolle(y, mu):
                for w in np.geomspace(0.02, 0.3, 12))
 
 
+path = "sweep --problem lasso --X X.npy --y y.npy --lambda 0.1max:max:100"
 tv = "--problem tv2d --data y.npy --sigma2 0.01"
 twelve = f"sweep {tv} --mu mu.npy --lambda 0.02:0.3:12 --refine 0"
 # name: data, command, peer
@@ -103,6 +116,9 @@ rows = {
                   "run --problem matrix-completion --data data.npz --lambda 0.1max", None),
     "completion-effects": (drawn("matrix-completion", "--rows", "943", "--cols", "1682", "--entries", "100000"),
                            "run --problem matrix-completion --data data.npz --effects rows,cols --lambda 0.03max", None),
+    "response": (lambda p: responses(1), path, None),
+    "responses-50": (lambda p: responses(50), path, None),
+    "responses-50-mapped": (lambda p: responses(50), path + " --storage mapped", None),
     "lasso-0.01max": (drawn("lasso", "--d", "2500"), "run --problem lasso --data data.npz --lambda 0.01max", None),
 }
 # those that take minutes
