@@ -108,7 +108,7 @@ func firstLineOf(header any) (firstLine, error) {
 }
 
 // derived are keys that follow from others, which are named first.
-var derived = []string{"criterion", "alo", "chain", "data", "data_sha256"}
+var derived = []string{"criterion", "alo", "chain", "folds", "data", "data_sha256", "grid"}
 
 // differs names the first key in which the line is not the expected one, with both values; nil if there is none. Keys
 // among the free ones may differ.

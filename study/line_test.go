@@ -10,7 +10,7 @@ import (
 // Two first lines are told apart by their keys, the options of settings and flags one by one; keys that follow from
 // others are named last, and free ones may differ.
 func TestFirstLinesAreToldApart(t *testing.T) {
-	const line = `{"run":1,"settings":{"tol":"1e-8"},"flags":{"drop":["a","b"]},"seed":3,"chain":2,"data":"sha256:12"}`
+	const line = `{"run":1,"settings":{"tol":"1e-8"},"flags":{"drop":["a","b"]},"seed":3,"chain":2,"data":"sha256:12","grid":[1]}`
 	want, err := parseFirst([]byte(line))
 	if err != nil {
 		t.Fatal(err)
@@ -21,7 +21,7 @@ func TestFirstLinesAreToldApart(t *testing.T) {
 		{`,"seed":3`, ``, `it was begun with seed none, expected 3`},
 		{`:2,"data"`, `:1,"data"`, `it was begun with chain 1, expected 2`},
 		{`3,"chain":2`, `4,"chain":1`, `it was begun with seed 4, expected 3`},
-		{`sha256:12`, `sha256:13`, `it was begun with other data (sha256:13..., expected sha256:12...)`},
+		{`sha256:12","grid":[1]`, `sha256:13","grid":[2]`, `it was begun with other data (sha256:13..., expected sha256:12...)`},
 		{`"run":1`, `"run": 2`, ``},
 	} {
 		found, err := parseFirst([]byte(strings.Replace(line, c.old, c.new, 1)))
