@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -194,5 +195,30 @@ func TestCompletionsHaveEffectsByDefault(t *testing.T) {
 	if status, _, stderr := command(t, strings.Fields(run+" --effects none,rows")...); status != exitUsage ||
 		!strings.Contains(stderr, "expected none alone") {
 		t.Errorf("status %d, %s", status, stderr)
+	}
+}
+
+// Columns of a table in different units are told: the penalty is that of the largest.
+func TestUnitsOfAMatrixAreTold(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 6))
+	for _, unit := range []float64{1, 100} {
+		var table strings.Builder
+		table.WriteString("a,b,c\n")
+		for i := range 40 {
+			u := r.NormFloat64()
+			cell := fmt.Sprint(u + 0.1*r.NormFloat64())
+			if i%4 == 0 {
+				cell = ""
+			}
+			fmt.Fprintf(&table, "%s,%g,%g\n", cell, u+0.1*r.NormFloat64(), unit*(u+0.1*r.NormFloat64()))
+		}
+		path := filepath.Join(t.TempDir(), "units.csv")
+		if err := os.WriteFile(path, []byte(table.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		_, _, stderr := command(t, "run", "--problem", "matrix-completion", "--data", path, "--lambda", "0.3max")
+		if told := strings.Contains(stderr, `("c"): the penalty`); told != (unit > 1) {
+			t.Errorf("unit %g: %s", unit, stderr)
+		}
 	}
 }

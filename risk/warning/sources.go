@@ -12,8 +12,9 @@ var (
 	CenterFound = row(Kind{Code: "center-found", Run: true,
 		Says: "the axis of rotation was found from y, and SURE takes it as given"})
 	UnscaledColumns = row(Kind{Code: "unscaled-columns",
-		Says: "columns of X have very different standard deviations, and the penalty depends on their units",
-		Do:   "give `--standardize`"})
+		Says: "columns of X, or of a matrix with missing entries, have very different standard deviations, and the " +
+			"penalty depends on their units",
+		Do: "give `--standardize`; divide the columns of a matrix by their standard deviations"})
 	Sigma2Unused = row(Kind{Code: "sigma2-unused", Says: "a loss other than the squared one has no use for `sigma2`"})
 	NotCounts    = row(Kind{Code: "not-counts", Severity: Caution, Run: true,
 		Says: "with `--loss poisson`: values of y, times the weights of the observations, are no whole numbers: the " +

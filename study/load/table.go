@@ -218,6 +218,7 @@ func (f *Source) NotesOn(data problems.Data, sigma2 float64) study.Notes {
 	f.noteStorage(&n, data, sigma2)
 	f.noteScales(&n, spread)
 	f.noteResponses(&n, data)
+	f.noteUnits(&n, data)
 	return n
 }
 
