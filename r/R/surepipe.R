@@ -269,11 +269,14 @@ outcome <- function(got, single) {
   criterion <- if (single) NULL else got$summary$criterion
   chosen <- flat(if (single) got$result else got$summary$chosen)
   key <- if (is.null(criterion)) "sure" else criterion
+  of_fit <- got$result$warnings
+  # A doubt about gcv is none about another criterion that was minimized.
+  if (!is.null(criterion) && criterion != "gcv") of_fit <- Filter(function(w) w$code != "gcv-leverages", of_fit)
   list(lambda = number(got$result$lambda), criterion = criterion, risk = number(chosen[[key]]),
        risk_stderr = number(chosen[[paste0(key, "_stderr")]]), df = number(got$result$df),
        df_stderr = number(got$result$divergence_stderr),
        points = if (!single) rows_of(got$points, criterion), audit = got$summary$audit,
-       warnings = unique(c(got$result$warnings, got$summary$warnings)), trusted = got$status == 0,
+       warnings = unique(c(of_fit, got$summary$warnings)), trusted = got$status == 0,
        result = got$result, summary = got$summary)
 }
 

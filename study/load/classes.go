@@ -106,8 +106,8 @@ func (f *Source) noteUnits(n *study.Notes, data problems.Data) {
 		}
 	}
 	if most > mostSpread*least {
-		n.Add(warning.UnscaledColumns, "the standard deviations of the columns range from %.3g (%q) to %.3g (%q): the "+
-			"penalty and the printed error are about the largest, and the others' entries may be predicted badly; divide "+
-			"columns by their standard deviations", least, of[0], most, of[1])
+		n.Add(warning.UnscaledColumns, "the standard deviations of the columns range from %.3g (%q) to %.3g "+
+			"(%q): the penalty and the printed error are about the largest, and the others' entries may be predicted "+
+			"badly; divide columns by their standard deviations", least, of[0], most, of[1])
 	}
 }

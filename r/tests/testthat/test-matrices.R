@@ -42,3 +42,14 @@ test_that("outliers are told from a matrix of low rank", {
   expect_error(surepipe_run("robust-pca", list(z = x)), "z", class = "surepipe_error")
   expect_error(surepipe_run("robust-pca", list(y = letters)), "y is of type character")
 })
+
+test_that("a doubt about gcv is told where gcv was minimized", {
+  codes <- function(criterion) {
+    seen <- character()
+    withCallingHandlers(complete(airquality[1:4], lambda = "0.05max:max:5", criterion = criterion),
+                        surepipe_warning = function(w) { seen <<- c(seen, class(w)[1]); invokeRestart("muffleWarning") })
+    "surepipe_gcv_leverages" %in% seen
+  }
+  expect_true(codes("gcv"))
+  expect_false(codes("alo"))
+})
