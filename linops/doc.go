@@ -54,6 +54,7 @@
 //	s.Normal, s.Gram    A*A as a product that is cheaper than A and A*, and as a matrix
 //	s.AddForward, ...   dst += alpha A b
 //	s.Dense             the entries on the host
+//	s.Listed, ...       few entries by rows, the lengths of rows, some of the rows
 //	s.ScaleColumns      A diag(s) as an operator of the same kind
 //	s.On                A on a subspace, A E for a [space.Space] T = E R^n
 //	s.Sampled           the places of the entries that A picks from matrices
