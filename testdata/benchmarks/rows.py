@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Commands beside their peers, in turn: user seconds of the processor, the least of some runs.
 
-    apt-get install -y --no-install-recommends python3-skimage python3-sklearn
+    apt-get install -y --no-install-recommends python3-skimage python3-sklearn r-cran-glmnet
     go build ./cmd/surepipe
     /usr/bin/python3 testdata/benchmarks/rows.py ./surepipe [OTHER ...] [--rows NAME,...] [--runs 3] [--write docs/benchmarks.md]
 
@@ -11,6 +11,8 @@ between its markers.
 """
 import argparse, json, os, resource, subprocess, tempfile
 import numpy as np
+import scipy.io
+import scipy.sparse
 import skimage
 from skimage import color, data
 from skimage.restoration import denoise_tv_chambolle
@@ -89,13 +91,80 @@ def drawn(problem, *size, spec=None):
 
 
 def chambolle(y, mu):
-    """The least squared error of scikit-image's denoiser, at eps 1e-6, over the weights of the sweep."""
-    return min(np.sum((denoise_tv_chambolle(y, weight=w, eps=1e-6, max_num_iter=10000) - mu) ** 2)
-               for w in np.geomspace(0.02, 0.3, 12))
+    """The seconds and the least squared error of scikit-image's denoiser, at eps 1e-6, over the weights of the sweep."""
+    before = user(resource.RUSAGE_SELF)
+    error = min(np.sum((denoise_tv_chambolle(y, weight=w, eps=1e-6, max_num_iter=10000) - mu) ** 2)
+                for w in np.geomspace(0.02, 0.3, 12))
+    return user(resource.RUSAGE_SELF) - before, f"scikit-image {{:.1f}} s, least loss {error:.1f}"
+
+
+def correlated(rng, d, p, r):
+    x = rng.standard_normal((d, p))
+    for j in range(1, p):
+        x[:, j] = r * x[:, j - 1] + np.sqrt(1 - r * r) * x[:, j]
+    return x
+
+
+def losses(d, p, loss, r=0.5):
+    """X.npy and y.npy of a regression with another loss, columns correlated with those beside them."""
+    rng = np.random.default_rng(1)
+    x, b = correlated(rng, d, p, r), np.zeros((p, 5))
+    for k in range(5):
+        b[rng.choice(p, max(p // 50, 10), False), k] = 0.5 * rng.standard_normal(max(p // 50, 10))
+    z = x @ b[:, 0]
+    time, censored = rng.exponential(size=d) * np.exp(-z), 2 * rng.exponential(size=d)
+    y = {"logistic": (rng.random(d) < 1 / (1 + np.exp(-z))), "poisson": rng.poisson(np.exp(0.4 * z + 0.5)),
+         "multinomial": (x @ b + rng.gumbel(size=(d, 5))).argmax(1), "cox": time <= censored}[loss].astype(float)
+    np.save("X.npy", x)
+    np.save("y.npy", np.column_stack([np.minimum(time, censored), y]) if loss == "cox" else y)
+    np.savez("data.npz", X=x, y=y, time=np.minimum(time, censored))
+
+
+def words(d=20000, p=47000):
+    """Texts of about 75 words, by how rare these are, each of length 1, in two classes: rcv1's shape."""
+    rng = np.random.default_rng(5)
+    often = 1 / (np.arange(p) + 20) ** 0.9
+    size = np.maximum(rng.poisson(78, d), 5)
+    x = scipy.sparse.csr_matrix((np.ones(size.sum()), (np.repeat(np.arange(d), size),
+                                                       rng.choice(p, size.sum(), p=often / often.sum()))), shape=(d, p))
+    x.sum_duplicates()
+    rare = np.log(d / (1 + np.bincount(x.indices, minlength=p))).clip(0.1)
+    x.data = (1 + np.log(x.data)) * rare[x.indices]
+    x = (scipy.sparse.diags(1 / np.sqrt(np.asarray(x.multiply(x).sum(1)).ravel())) @ x).tocsr()
+    b = np.zeros(p)
+    b[rng.choice(3000, 300, False)] = 25 * rng.standard_normal(300)
+    z = x @ b
+    scipy.sparse.save_npz("X.npz", x)
+    scipy.io.mmwrite("X.mtx", x)
+    np.save("y.npy", (rng.random(d) < 1 / (1 + np.exp(z.mean() - z))).astype(float))
+
+
+script = """
+suppressMessages({library(glmnet); library(Matrix)})
+read <- function(file, columns) {
+    f <- file(file, "rb"); on.exit(close(f)); seek(f, 128)
+    matrix(readBin(f, "double", (file.size(file) - 128) / 8), ncol = columns, byrow = TRUE)
+}
+y <- read("y.npy", if ("%(family)s" == "cox") 2 else 1)
+if ("%(family)s" == "cox") colnames(y) <- c("time", "status")
+x <- if (file.exists("X.mtx")) as(readMM("X.mtx"), "CsparseMatrix") else read("X.npy", file.size("X.npy") %%/%% 8 %%/%% nrow(y))
+glmnet.control(fdev = 0)
+cat(system.time(glmnet(x, y, "%(family)s", standardize = FALSE, thresh = 1e-10, %(grid)s))[["user.self"]])
+"""
+
+
+def glmnet(family, grid="nlambda = 100"):
+    """The seconds of glmnet's path at thresh 1e-10, the fit alone."""
+    def run(*_):
+        text = script % dict(family=family, grid=grid)
+        return float(subprocess.run(["Rscript", "-e", text], stdout=subprocess.PIPE, check=True, text=True).stdout), "glmnet {:.1f} s"
+    return run
 
 
 path = "sweep --problem lasso --X X.npy --y y.npy --lambda 0.1max:max:100"
 tv = "--problem tv2d --data y.npy --sigma2 0.01"
+arrays = "sweep --problem lasso --X X.npy --y y.npy --loss"
+fifty, ratio = "--lambda 0.02max:max:50 --refine 0 --criterion alo", "nlambda = 50, lambda.min.ratio = 0.02"
 twelve = f"sweep {tv} --mu mu.npy --lambda 0.02:0.3:12 --refine 0"
 # name: data, command, peer
 rows = {
@@ -119,6 +188,12 @@ rows = {
     "response": (lambda p: responses(1), path, None),
     "responses-50": (lambda p: responses(50), path, None),
     "responses-50-mapped": (lambda p: responses(50), path + " --storage mapped", None),
+    "logistic-tall": (lambda p: losses(100000, 50, "logistic"), f"{arrays} logistic", glmnet("binomial")),
+    "poisson-tall": (lambda p: losses(100000, 50, "poisson"), f"{arrays} poisson", glmnet("poisson")),
+    "multinomial": (lambda p: losses(10000, 50, "multinomial"), f"{arrays} multinomial", glmnet("multinomial")),
+    "cox": (lambda p: losses(20000, 50, "cox"), "sweep --problem lasso --loss cox --data data.npz --criterion aic", glmnet("cox")),
+    "logistic-5000": (lambda p: losses(5000, 5000, "logistic", 0.6), f"{arrays} logistic {fifty}", glmnet("binomial", ratio)),
+    "logistic-sparse": (lambda p: words(), f"{arrays} logistic {fifty}".replace("X.npy", "X.npz"), glmnet("binomial", ratio)),
     "lasso-0.01max": (drawn("lasso", "--d", "2500"), "run --problem lasso --data data.npz --lambda 0.01max", None),
 }
 # those that take minutes
@@ -165,14 +240,13 @@ for name in options.rows.split(","):
     with tempfile.TemporaryDirectory() as work:
         os.chdir(work)
         made = make(programs[0])
-        runs, beside, error = [[] for _ in programs], [], 0
+        runs, beside, text = [[] for _ in programs], [], ""
         for _ in range(options.runs):
             for r, p in zip(runs, programs):
                 r.append(ours(p, command))
             if peer:
-                before = user(resource.RUSAGE_SELF)
-                error = peer(*made)
-                beside.append(user(resource.RUSAGE_SELF) - before)
+                taken, text = peer(*(made or ()))
+                beside.append(taken)
         cells = []
         for r in runs:
             cells.append("failed | | " if None in r else f"{least(r, 0):.1f} | {least(r, 1):.1f} | {least(r, 2):.2f}")
@@ -181,7 +255,7 @@ for name in options.rows.split(","):
                                              if isinstance(found.get(k), (int, float)))
         if found and runs[0][0][4] == 3:
             said += ", marked"
-        other = f"scikit-image {min(beside):.1f} s, least loss {error:.1f}" if beside else ""
+        other = text.format(min(beside)) if beside else ""
         lines.append(f"| {name} | " + " | ".join(cells) + f" | {said} | {other} |")
         print(lines[-1], flush=True)
         os.chdir("/")
