@@ -45,6 +45,8 @@ type Analysis struct {
 	nodes        []supernode
 	tasks        []int32 // the nodes whose trees are factorized at the same time, in order
 	top          []int32 // the other nodes
+	topAt        []int32 // of a column: its number among those of the other nodes; -1 for none
+	topColumns   int
 	// Nonzeros is the number of entries of L, or one beyond the most that were asked for, and Flops about that of the
 	// operations that it takes.
 	Nonzeros int64

@@ -70,7 +70,10 @@ func TestSolve(t *testing.T) {
 					}
 				}
 			}
+			alone := slices.Clone(x[0])
 			f.Solve(x, x)
+			a.Solve(f, alone)
+			x, want = append(x, alone), append(want, want[0])
 			for i := range x {
 				for j := range n {
 					if math.Abs(x[i][j]-want[i][j]) > 1e-6*(1+math.Abs(want[i][j])) {

@@ -124,6 +124,13 @@ func (a *Analysis) divide(flops []float64) {
 		}
 	}
 	slices.Reverse(a.top)
+	a.topAt = slices.Repeat([]int32{-1}, len(a.order))
+	for _, i := range a.top {
+		for k := range a.width(int(i)) {
+			a.topAt[int(a.nodes[i].first)+k] = int32(a.topColumns)
+			a.topColumns++
+		}
+	}
 }
 
 // below is the first node of the tree of node i: they follow each other.

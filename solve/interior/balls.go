@@ -3,6 +3,7 @@ package interior
 import (
 	"math"
 
+	"surepipe/internal/parallel"
 	"surepipe/prox"
 	"surepipe/solve/engine"
 )
@@ -13,13 +14,22 @@ type rowGroups struct {
 	rows  []int32
 }
 
+func (g *rowGroups) inTurn(f func(g int, rows []int32)) {
+	for i := range len(g.first) - 1 {
+		f(i, g.rows[g.first[i]:g.first[i+1]])
+	}
+}
+
+// each calls f on all processors.
 func (g *rowGroups) each(f func(g int, rows []int32)) {
 	if g == nil {
 		return
 	}
-	for i := range len(g.first) - 1 {
-		f(i, g.rows[g.first[i]:g.first[i+1]])
-	}
+	parallel.Ranges(len(g.first)-1, together, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			f(i, g.rows[g.first[i]:g.first[i+1]])
+		}
+	})
 }
 
 // groupBalls are the inequalities of a sum of norms,
@@ -114,7 +124,7 @@ func (l *ballPairs) start(_ []float64, size, weight float64) {
 
 func (l *ballPairs) center(z, u []float64, size, weight float64) {
 	gap := 0.0
-	l.groups.each(func(g int, rows []int32) {
+	l.groups.inTurn(func(g int, rows []int32) {
 		along, square, length := 0.0, 0.0, 0.0
 		for _, i := range rows {
 			along += z[i] * u[i]
@@ -131,7 +141,7 @@ func (l *ballPairs) center(z, u []float64, size, weight float64) {
 			square += u[i] * u[i]
 		}
 		x, s := central(l.x[g]*weight/size, math.Max(1-square/(2*most), 0),
-			roomy*gap/(float64(len(l.w))*most*size/weight))
+			gap/(float64(len(l.w))*most*size/weight))
 		l.x[g], l.s[g] = x*size/weight, math.Min(s, 1)*most
 		if square > 0 {
 			f := math.Sqrt(2 * (most - l.s[g]) / square)

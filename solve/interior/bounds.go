@@ -109,7 +109,7 @@ func (l *boundPairs) center(z, u []float64, size, weight float64) {
 		pieces++
 	})
 	l.each(func(v *side, i int) {
-		x, s := central(v.x[i]/size, v.s[i]/weight, roomy*sum/(pieces*size*weight))
+		x, s := central(v.x[i]/size, v.s[i]/weight, sum/(pieces*size*weight))
 		v.x[i], v.s[i] = size*x, weight*s
 	})
 }
@@ -126,12 +126,8 @@ func central(x, s, product float64) (float64, float64) {
 	return product / s, s
 }
 
-// Interior points start at an estimate from products roomy times those of its gap, which leaves room for steps that
-// make good for K b - z, and from leastCentral at least, in units of their size.
-const (
-	roomy        = 10
-	leastCentral = 1e-8
-)
+// leastCentral is the least product, in units of its size, from which interior points start at an estimate.
+const leastCentral = 1e-8
 
 func (l *boundPairs) image(dst, _ []float64) {
 	for i := range dst {

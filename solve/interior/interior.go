@@ -33,8 +33,8 @@ import (
 // and prox_{eta r}(K b + eta u) has exact zeros.
 type interior struct {
 	engine.Named
-	norm2      float64 // of A, at most
-	k          space.Rows
+	norm2      float64    // of A, at most
+	k, adjoint space.Rows // K and K*
 	system     saddleSystem
 	conditions conditions
 }
@@ -109,6 +109,7 @@ func newInterior(ctx context.Context, p engine.Problem, o engine.Options) (engin
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}
+	s.adjoint = space.Transpose(s.k, s.dim())
 	if s.system == nil {
 		return nil, errNoInterior
 	}
@@ -151,7 +152,7 @@ func (s *interior) Traits() engine.Traits {
 		Norm2: s.norm2, Scratch: []int{q, q, q}, Steps: interiorSteps,
 		Settled: func(w *engine.Work) bool {
 			r := w.Own.(*interiorRun)
-			return r.stuck || r.products <= s.system.small().told*r.first
+			return r.stuck || r.products <= r.told
 		},
 		Ended: func(w *engine.Work) bool { return w.Own.(*interiorRun).stuck },
 		Kept: func(w *engine.Work) any {

@@ -131,7 +131,7 @@ func (f *iteratedNormal) gradients(x []float64) {
 		Tol: math.Min(math.Max(f.j.allowed/size, leastLeft), mostLeft), MaxIterations: mostSystemSteps,
 		Precondition: func(dst, r array.Batch) {
 			host := r.ToHost()
-			f.l.Solve([][]float64{host}, [][]float64{host})
+			f.order.Solve(&f.l, host)
 			s.dev.Upload(dst, host)
 		}})
 	copy(x, rhs.ToHost())

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/internal/cholesky"
 	"surepipe/internal/lists"
 	"surepipe/linops"
@@ -24,14 +26,15 @@ const mostSparse = 1 << 19
 // eigenvalue c is a preconditioner: [iteratedSystem].
 type sparseSystem struct {
 	multiple
-	k      space.Rows
-	dim    int
-	blocks []sparseBlock // of the groups of rows
-	groups *rowGroups
-	ptr    []int64
-	index  []int32
-	own    []int64 // where the diagonal is
-	order  *cholesky.Analysis
+	k       space.Rows
+	columns space.Rows // of K
+	dim     int
+	blocks  []sparseBlock // of the groups of rows
+	groups  *rowGroups
+	ptr     []int64
+	index   []int32
+	own     []int64 // where the diagonal is
+	order   *cholesky.Analysis
 }
 
 // sparseBlock is K_g on the columns that it reads, and where the entries of K_g* J_g^{-1} K_g belong.
@@ -70,7 +73,7 @@ func newSparseSystem(p engine.Problem, of conditions) *sparseSystem {
 		return nil
 	}
 	_, dim := p.K.Dims()
-	s := &sparseSystem{multiple: multiple{c}, k: k, dim: dim}
+	s := &sparseSystem{multiple: multiple{c}, k: k, columns: space.Transpose(k, dim), dim: dim}
 	if balls, ok := of.(*groupBalls); ok {
 		s.groups = balls.groups
 	} else {
@@ -94,7 +97,7 @@ func alone(q int) *rowGroups {
 func (s *sparseSystem) place() {
 	cols := make([][]int32, len(s.groups.first)-1)
 	near := lists.Make(s.dim, func(j int) []int32 { return []int32{int32(j)} })
-	s.groups.each(func(g int, rows []int32) {
+	s.groups.inTurn(func(g int, rows []int32) {
 		for _, i := range rows {
 			for _, j := range s.k.Indices[s.k.Indptr[i]:s.k.Indptr[i+1]] {
 				cols[g] = append(cols[g], int32(j))
@@ -117,7 +120,7 @@ func (s *sparseSystem) place() {
 		near[j] = nil
 	}
 	s.blocks = make([]sparseBlock, len(cols))
-	s.groups.each(func(g int, rows []int32) {
+	s.groups.inTurn(func(g int, rows []int32) {
 		b, n := &s.blocks[g], len(cols[g])
 		b.k, b.at = make([]float64, len(rows)*n), make([]int64, n*n)
 		for r, i := range rows {
@@ -163,7 +166,7 @@ func (f *sparseNormal) factorize(j *scaling) bool {
 	for _, at := range f.own {
 		f.value[at] = f.c
 	}
-	f.groups.each(func(g int, rows []int32) {
+	f.groups.inTurn(func(g int, rows []int32) {
 		b, m := &f.blocks[g], len(rows)
 		n := 0
 		if m > 0 {
@@ -204,25 +207,16 @@ func (f *sparseNormal) factorize(j *scaling) bool {
 
 // solve adds K* J^{-1} z to x, solves for x, and sets z = J^{-1} (K x - z).
 func (f *sparseNormal) solve(x, z, work []float64) {
-	f.eliminated(x, z, work, func(x []float64) { f.l.Solve([][]float64{x}, [][]float64{x}) })
+	f.eliminated(x, z, work, func(x []float64) { f.order.Solve(&f.l, x) })
 }
 
 func (f *sparseNormal) eliminated(x, z, work []float64, solve func(x []float64)) {
 	copy(work, z)
 	w := work[:len(z)]
 	f.j.inverse(w)
-	for i, v := range w {
-		for t := f.k.Indptr[i]; t < f.k.Indptr[i+1]; t++ {
-			x[f.k.Indices[t]] += f.k.Values[t] * v
-		}
-	}
+	addProduct(x, f.columns, 1, w)
 	solve(x)
-	for i, v := range z {
-		sum := -v
-		for t := f.k.Indptr[i]; t < f.k.Indptr[i+1]; t++ {
-			sum += f.k.Values[t] * x[f.k.Indices[t]]
-		}
-		z[i] = sum
-	}
+	floats.Scale(-1, z)
+	addProduct(z, f.k, 1, x)
 	f.j.inverse(z)
 }

@@ -7,8 +7,10 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/prox"
 	"surepipe/solve/engine"
+	"surepipe/space"
 )
 
 // shortOfEdge is the share of the way to the nearest inequality that a step takes at most.
@@ -20,15 +22,22 @@ var (
 	productsWith = smallness{told: 1e-20, end: 1e-26, left: 1e-8}
 	// Where the multiplier is eliminated digits are lost, and a step that makes good for what the one before has left
 	// costs less than a second solve with a large factor.
-	productsWithout = smallness{told: 1e-9, end: 1e-12, left: 1e-5}
+	productsWithout = smallness{told: 1e-9, end: 1e-12, left: 1e-5, near: true}
 	// Iterations leave what they are allowed to ([leftOver]).
 	productsIterated = smallness{told: 1e-9, end: 1e-12, left: math.Inf(1), near: true}
 )
 
 type smallness struct {
 	told, end, left float64
-	near            bool // steps start near an estimate, where one is known: those far from it cost as much
+	near            bool // steps start near an estimate, where one is known
 }
+
+// fromNear times as large are the products that tell the zeros of K b where steps start near an estimate: K b - z is
+// small there from the beginning.
+const fromNear = 100
+
+// mostTarget is the largest share of the products that a step aims at.
+const mostTarget = 0.3
 
 // A step by iterations may leave leftOver of the products in the duality gap, by what it leaves of A*A b - A* y + K* u,
 // or sharesLeft as often those that are predicted, and a direction that only predicts forPrediction times that.
@@ -57,9 +66,10 @@ type interiorRun struct {
 	factor           saddleFactor
 	stuck            bool
 	products, pieces float64 // the sum of the products and their number
-	// their sum at the start, and at the last step that made it less; the step of the proximal operator
-	first, last, eta float64
-	slow             int // steps since then
+	// their sum at the start, at the last step that made it less, and where the zeros of K b are told
+	first, last, told float64
+	eta               float64 // the step of the proximal operator
+	slow              int     // steps since then
 }
 
 func (s *interior) newRun(y array.Batch) *interiorRun {
@@ -81,8 +91,8 @@ func (s *interior) dim() int {
 }
 
 // Init starts at the unpenalized fit, or near it, with a multiplier of 0 and all inequalities about as far from
-// equality as K b is large, where it does not go on from a solve before. Where a factorization solves for a step it
-// matters little where it starts; where iterations do it starts at an estimate with its multiplier, if both are known.
+// equality as K b is large, where it does not go on from a solve before. A small matrix is factorized so fast that
+// it matters little where it starts; with a large one it starts at an estimate with its multiplier, if both are known.
 func (s *interior) Init(w *engine.Work, b0 array.Batch) error {
 	if before, ok := w.Kept.(*interiorRun); ok {
 		before.factor = s.system.factor()
@@ -110,7 +120,9 @@ func (s *interior) Init(w *engine.Work, b0 array.Batch) error {
 	}
 	r.pairs.start(r.rz, size, weight)
 	r.first, _ = r.pairs.products()
+	r.told = s.system.small().told * r.first
 	if known {
+		r.told *= fromNear
 		copy(r.u, w.Dual.ToHost())
 		r.pairs.center(r.rz, r.u, size, weight)
 	}
@@ -134,14 +146,24 @@ func (s *interior) residuals(r *interiorRun) {
 
 // couple adds sign times K* u to g, and sign times K b to z.
 func (s *interior) couple(sign float64, g, z, b, u []float64) {
-	for i := range z {
-		v, own := 0.0, sign*u[i]
-		for t := s.k.Indptr[i]; t < s.k.Indptr[i+1]; t++ {
-			v += s.k.Values[t] * b[s.k.Indices[t]]
-			g[s.k.Indices[t]] += s.k.Values[t] * own
+	addProduct(z, s.k, sign, b)
+	addProduct(g, s.adjoint, sign, u)
+}
+
+// together is the number of rows that one processor takes at a time.
+const together = 1 << 13
+
+// addProduct adds times m x to dst.
+func addProduct(dst []float64, m space.Rows, times float64, x []float64) {
+	parallel.Ranges(len(dst), together, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			sum := 0.0
+			for t := m.Indptr[i]; t < m.Indptr[i+1]; t++ {
+				sum += m.Values[t] * x[m.Indices[t]]
+			}
+			dst[i] += times * sum
 		}
-		z[i] += sign * v
-	}
+	})
 }
 
 func (s *interior) Step(ctx context.Context, w *engine.Work, record bool) (prox.Derivative, error) {
@@ -158,10 +180,8 @@ func (s *interior) Step(ctx context.Context, w *engine.Work, record bool) (prox.
 	at := r.work[:len(r.u)] // K b + eta u
 	for i, v := range r.u {
 		at[i] = w.C.Eta * v
-		for t := s.k.Indptr[i]; t < s.k.Indptr[i+1]; t++ {
-			at[i] += s.k.Values[t] * r.b[s.k.Indices[t]]
-		}
 	}
+	addProduct(at, s.k, 1, r.b)
 	dev.Upload(w.Scratch[0], at)
 	return w.Prox(ctx, s.P.R, w.Scratch[1], w.Scratch[0], record)
 }
@@ -177,7 +197,7 @@ func (s *interior) advance(r *interiorRun) {
 	if small.near {
 		slow = nearSlow
 	}
-	if r.products <= math.Sqrt(small.told)*r.first {
+	if r.products <= math.Sqrt(r.told*r.first) {
 		slow = lateSlow
 	}
 	if r.products <= small.end*r.first || r.slow > slow {
@@ -197,7 +217,7 @@ func (s *interior) advance(r *interiorRun) {
 	near := r.pairs.reach(0)
 	share := r.pairs.after(near) / before
 	r.j.allowed = math.Min(1, sharesLeft*share) * allowed
-	r.pairs.correct(r.du, share*share*share*before/r.pieces)
+	r.pairs.correct(r.du, math.Min(share*share*share, mostTarget)*before/r.pieces)
 	s.direction(r)
 	s.move(r, r.pairs.reach(1-shortOfEdge))
 }
@@ -224,9 +244,14 @@ func (s *interior) direction(r *interiorRun) {
 	r.pairs.recover(r.u, r.du)
 }
 
+// largest is the largest |x_i|, and not a number where one is none.
 func largest(vectors ...[]float64) (most float64) {
 	for _, x := range vectors {
-		most = math.Max(most, floats.Norm(x, math.Inf(1)))
+		for _, v := range x {
+			if v = math.Abs(v); v > most || v != v {
+				most = v
+			}
+		}
 	}
 	return most
 }
