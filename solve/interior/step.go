@@ -27,6 +27,9 @@ var (
 	productsIterated = smallness{told: 1e-9, end: 1e-12, left: math.Inf(1), near: true}
 )
 
+// leastEnd is the part of the gap by K b - z, relative to the first products, beyond which there are rounding errors.
+const leastEnd = 1e-12
+
 type smallness struct {
 	told, end, left float64
 	near            bool // steps start near an estimate, where one is known
@@ -200,7 +203,8 @@ func (s *interior) advance(r *interiorRun) {
 	if r.products <= math.Sqrt(r.told*r.first) {
 		slow = lateSlow
 	}
-	if r.products <= small.end*r.first || r.slow > slow {
+	missing := math.Abs(floats.Dot(r.u, r.rz)) // in the duality gap, by K b - z
+	if r.products <= small.end*r.first && missing <= max(small.end, leastEnd)*r.first || r.slow > slow {
 		r.stuck = true // as near as numbers come
 		return
 	}
