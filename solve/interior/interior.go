@@ -33,7 +33,7 @@ import (
 // and prox_{eta r}(K b + eta u) has exact zeros.
 type interior struct {
 	engine.Named
-	norm2      float64    // of A, at most
+	norm2, tol float64    // of A, at most; of the solve
 	k, adjoint space.Rows // K and K*
 	system     saddleSystem
 	conditions conditions
@@ -105,7 +105,7 @@ func newInterior(ctx context.Context, p engine.Problem, o engine.Options) (engin
 		}
 		return splitting.NewADMM(ctx, p, o)
 	}
-	s := &interior{Named: engine.Named{Label: "interior-point", P: p}}
+	s := &interior{Named: engine.Named{Label: "interior-point", P: p}, tol: o.Tol}
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}

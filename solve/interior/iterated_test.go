@@ -10,6 +10,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
+	"surepipe/linops"
 	"surepipe/linops/imaging"
 	"surepipe/prox"
 	"surepipe/solve"
@@ -80,4 +81,33 @@ func behind(t *testing.T, p solve.Problem, name string, o solve.Options, y array
 		t.Errorf("%s: %+v", name, sol.Convergence)
 	}
 	return sol.MuHat.ToHost(), sol.Error
+}
+
+// Where a weight is so large that steps on the dual leave off early, interior points go on from there to the solution,
+// also where one pixel is far brighter than the others.
+func TestInteriorPointsGoOnFromTheDual(t *testing.T) {
+	const rows, cols, n = 92, 96, 92 * 96
+	dev, rng := array.NewHost(), rand.New(rand.NewPCG(5, 6))
+	host := steep(rng, rows, cols)
+	for i := range host {
+		host[i] += 0.1 * rng.NormFloat64()
+	}
+	k := imaging.NewGradient([]int{rows, cols}, nil, imaging.Reflecting)
+	for _, bright := range []float64{0, 1e4} {
+		host[n/3] += bright
+		y := dev.Put(host, 1, n)
+		for name, r := range map[string]prox.Prox{
+			"isotropic": prox.NewJointL2(n, 2, 8+bright/8),
+			"anisotropic": prox.NewL1(8 + bright/8),
+		} {
+			p := solve.Problem{A: linops.Identity(n), K: k, R: r, Device: dev}
+			b, off := behind(t, p, "interior-point", solve.Options{Tol: 1e-6, Sigma2: 0.01}, y, solve.From{})
+			close, also := behind(t, p, "interior-point", solve.Options{Tol: 1e-9, Sigma2: 0.01}, y, solve.From{})
+			if d := floats.Distance(b, close, 2); !(d <= off+also) {
+				t.Errorf("%s, a pixel of %g: %g from a closer solution, with errors of at most %g and %g", name, bright, d, off,
+					also)
+			}
+		}
+		y.Free()
+	}
 }

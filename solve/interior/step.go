@@ -35,9 +35,12 @@ type smallness struct {
 	near            bool // steps start near an estimate, where one is known
 }
 
-// fromNear times as large are the products that tell the zeros of K b where steps start near an estimate: K b - z is
-// small there from the beginning.
-const fromNear = 100
+// Where steps start near an estimate K b - z is small from the beginning, and larger products tell the zeros of K b: a
+// share nearTold of the tolerance, up to mostTold.
+const (
+	nearTold = 0.1
+	mostTold = 1e-7
+)
 
 // mostTarget is the largest share of the products that a step aims at.
 const mostTarget = 0.3
@@ -125,7 +128,7 @@ func (s *interior) Init(w *engine.Work, b0 array.Batch) error {
 	r.first, _ = r.pairs.products()
 	r.told = s.system.small().told * r.first
 	if known {
-		r.told *= fromNear
+		r.told = math.Max(r.told, math.Min(nearTold*s.tol, mostTold)*r.first)
 		copy(r.u, w.Dual.ToHost())
 		r.pairs.center(r.rz, r.u, size, weight)
 	}
