@@ -14,6 +14,10 @@ import (
 	"surepipe/space"
 )
 
+// mostTold is the most of the products, relative to the first, that tell the zeros of K b from other entries where steps
+// start near an estimate.
+const mostTold = 1e-7
+
 // mostSparse is the largest number of columns of K for a sparse factor.
 const mostSparse = 1 << 19
 
@@ -138,7 +142,14 @@ func (s *sparseSystem) place() {
 	})
 }
 
-func (s *sparseSystem) small() smallness { return productsWithout }
+// small has steps start near an estimate where another method has found it at the same weight ([comesFirst]).
+func (s *sparseSystem) small() smallness {
+	small := productsWithout
+	if s.dim > soonSparse {
+		small.near, small.most = true, mostTold
+	}
+	return small
+}
 
 func (s *sparseSystem) factor() saddleFactor {
 	return &sparseNormal{sparseSystem: s, value: make([]float64, len(s.index)), weighted: make([]float64, 0, 16)}

@@ -22,7 +22,7 @@ var (
 	productsWith = smallness{told: 1e-20, end: 1e-26, left: 1e-8}
 	// Where the multiplier is eliminated digits are lost, and a step that makes good for what the one before has left
 	// costs less than a second solve with a large factor.
-	productsWithout = smallness{told: 1e-9, end: 1e-12, left: 1e-5, near: true}
+	productsWithout = smallness{told: 1e-9, end: 1e-12, left: 1e-5}
 	// Iterations leave what they are allowed to ([leftOver]).
 	productsIterated = smallness{told: 1e-9, end: 1e-12, left: math.Inf(1), near: true}
 )
@@ -32,15 +32,13 @@ const leastEnd = 1e-12
 
 type smallness struct {
 	told, end, left float64
-	near            bool // steps start near an estimate, where one is known
+	near            bool    // steps start near an estimate, where one is known
+	most            float64 // of the products that then tell the zeros of K b; 0 for told
 }
 
 // Where steps start near an estimate K b - z is small from the beginning, and larger products tell the zeros of K b: a
-// share nearTold of the tolerance, up to mostTold.
-const (
-	nearTold = 0.1
-	mostTold = 1e-7
-)
+// share nearTold of the tolerance, up to the most.
+const nearTold = 0.1
 
 // mostTarget is the largest share of the products that a step aims at.
 const mostTarget = 0.3
@@ -128,7 +126,7 @@ func (s *interior) Init(w *engine.Work, b0 array.Batch) error {
 	r.first, _ = r.pairs.products()
 	r.told = s.system.small().told * r.first
 	if known {
-		r.told = math.Max(r.told, math.Min(nearTold*s.tol, mostTold)*r.first)
+		r.told = math.Max(r.told, math.Min(nearTold*s.tol, s.system.small().most)*r.first)
 		copy(r.u, w.Dual.ToHost())
 		r.pairs.center(r.rz, r.u, size, weight)
 	}
