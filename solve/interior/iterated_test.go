@@ -97,7 +97,7 @@ func TestInteriorPointsGoOnFromTheDual(t *testing.T) {
 		host[n/3] += bright
 		y := dev.Put(host, 1, n)
 		for name, r := range map[string]prox.Prox{
-			"isotropic":   prox.NewJointL2(n, 2, 8+bright/8),
+			"isotropic":   prox.NewVectorialL2(n, 2, 1, 8+bright/8),
 			"anisotropic": prox.NewL1(8 + bright/8),
 		} {
 			p := solve.Problem{A: linops.Identity(n), K: k, R: r, Device: dev}

@@ -14,8 +14,8 @@ import (
 	"surepipe/space"
 )
 
-// mostTold is the most of the products, relative to the first, that tell the zeros of K b from other entries where steps
-// start near an estimate.
+// mostTold is the most of the products, relative to the first, that tell the zeros of K b from other entries where
+// steps start near an estimate.
 const mostTold = 1e-7
 
 // mostSparse is the largest number of columns of K for a sparse factor.
