@@ -142,6 +142,22 @@ func (h *Host) Gemm(transA, transB bool, alpha float64, a, b Batch, beta float64
 		t.run()
 		return
 	}
+	for from := 0; from < inner; from += gemmInner {
+		to := min(from+gemmInner, inner)
+		h.addProduct(transA, transB, alpha, opCols(a, transA, from, to), opCols(b, !transB, from, to), beta, c)
+		beta = 1
+	}
+}
+
+// gemmInner is the number of terms of a sum that are added at a time, which bounds the padding of a tile.
+const gemmInner = 1 << 16
+
+// addProduct is Gemm of tiles.
+func (h *Host) addProduct(transA, transB bool, alpha float64, a, b Batch, beta float64, c Batch) {
+	inner := b.k
+	if transB {
+		inner = b.n
+	}
 	width := panels(c.n, gemmTile.rows*inner*c.n)
 	tiles := parallel.Parts(c.k, gemmTile.rows)
 	t := h.newTask(gemmKernel, tiles*parallel.Parts(c.n, width), 1)

@@ -1,7 +1,9 @@
 package array_test
 
 import (
+	"runtime"
 	"testing"
+	"weak"
 
 	"surepipe/array"
 )
@@ -33,4 +35,24 @@ func TestThePoolKeepsNoMoreThanWasLive(t *testing.T) {
 		t.Errorf("%d bytes in the pool after taking %d of %d", after, b.Bytes(), before)
 	}
 	b.Free()
+}
+
+// Numbers are computed once for what they belong to, and do not keep it.
+func TestFixedVectorsForget(t *testing.T) {
+	f, computed := &array.Fixed{}, 0
+	compute := func() []float64 { computed++; return []float64{float64(computed)} }
+	of := new([16]int)
+	for range 2 {
+		if got := array.Kept(f, of, compute); computed != 1 || got[0] != 1 {
+			t.Fatalf("%v after %d computations", got, computed)
+		}
+	}
+	at := weak.Make(of)
+	runtime.GC()
+	if at.Value() != nil {
+		t.Error("what the numbers belong to is kept")
+	}
+	if got := array.Kept(f, new([16]int), compute); got[0] != 2 {
+		t.Errorf("another has the numbers %v", got)
+	}
 }

@@ -219,14 +219,15 @@ func (a *OutOfCore) Adjoint(dst, z array.Batch) {
 func (a *OutOfCore) adjoint(ctx context.Context, dst, z array.Batch) error {
 	product.CheckAdjoint("OutOfCore", a.x.Rows, a.x.Cols, dst, z)
 	dev := dst.Device()
-	t := dev.Alloc(z.K(), z.N())
-	defer t.Free()
-	dev.Copy(t, z)
 	if a.centered {
+		t := dev.Alloc(z.K(), z.N())
+		defer t.Free()
+		dev.Copy(t, z)
 		a.center(t)
+		z = t
 	}
-	if !a.known(dst, t) {
-		if err := a.guarded(func() error { return a.products.transposed(ctx, dst, t) }); err != nil {
+	if !a.known(dst, z) {
+		if err := a.guarded(func() error { return a.products.transposed(ctx, dst, z) }); err != nil {
 			return err
 		}
 	}
@@ -264,9 +265,9 @@ func (a *OutOfCore) scale(b array.Batch) {
 }
 
 func (a *OutOfCore) center(z array.Batch) {
-	host := z.ToHost()
+	dev, row := z.Device(), make([]float64, z.N())
 	for i := range z.K() {
-		row := host[i*z.N() : (i+1)*z.N()]
+		dev.Download(row, z.Rows(i, i+1))
 		sum := 0.0
 		for _, v := range row {
 			sum += v
@@ -275,9 +276,9 @@ func (a *OutOfCore) center(z array.Batch) {
 			for j := range row {
 				row[j] -= mean
 			}
+			dev.Upload(z.Rows(i, i+1), row)
 		}
 	}
-	z.Device().Upload(z, host)
 }
 
 // centeredAlready is the mean, relative to the largest value, that rounding errors leave: such a

@@ -68,10 +68,14 @@ func (s *screened) findGradients(ctx context.Context, w *screening, t *together,
 // multiply finds the gradients of some solutions.
 func (s *screened) multiply(ctx context.Context, t *together, z array.Batch, find []int) error {
 	dev := z.Device()
-	some, g := dev.Alloc(len(find), t.d), dev.Alloc(len(find), t.dim)
-	defer array.Free(some, g)
-	for k, i := range find {
-		dev.Copy(some.Rows(k, k+1), z.Rows(i, i+1))
+	some, g := z, dev.Alloc(len(find), t.dim)
+	defer g.Free()
+	if len(find) < z.K() {
+		some = dev.Alloc(len(find), t.d)
+		defer some.Free()
+		for k, i := range find {
+			dev.Copy(some.Rows(k, k+1), z.Rows(i, i+1))
+		}
 	}
 	err := s.passes.Adjoint(ctx, g, some)
 	for k, i := range find {

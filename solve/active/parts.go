@@ -134,7 +134,7 @@ func (w *workspace) correlations(k int, of func(*restrict.Columns) []float64) (x
 // kept are the correlations of fixed vectors, those with a part's columns computed once.
 func (w *workspace) kept(v *array.Fixed) (x []float64, ok bool) {
 	return w.correlations(v.K(), func(c *restrict.Columns) []float64 {
-		return v.Kept(c, func() []float64 { return adjoint(c, v.Batch) })
+		return array.Kept(v, c, func() []float64 { return adjoint(c, v.Batch) })
 	})
 }
 
@@ -149,7 +149,7 @@ func (w *workspace) mapped(v *array.Mapped) []float64 {
 	all, sum := w.spread(x, k), make([]float64, v.Size)
 	for _, c := range *w.parts {
 		m := len(c.Set)
-		maps, b := v.Maps(c, func() []float64 { return columnMaps(c, v) }), make([]float64, m)
+		maps, b := array.Maps(v, c, func() []float64 { return columnMaps(c, v) }), make([]float64, m)
 		for i := range k {
 			for col, j := range c.Set {
 				if at := w.place[j]; at >= 0 {

@@ -51,12 +51,13 @@ type spectral struct {
 	sigma    []float64 // those of A above the cutoff
 	doubtful float64   // the share of the trace that rests on decisions within rounding errors
 	margin   float64   // see HatTraces
-	shared   bool      // ut and vt belong to another form
+	owner    *spectral // the form to which ut and vt belong
 }
 
 // newSpectral takes the first of the factorizations that can be computed; w is nil for r = c/2 ||b||^2.
 func newSpectral(p engine.Problem, w *mat.Dense, c float64) (*spectral, engine.Choice, error) {
 	s := &spectral{p: p, w: w, curve: c, margin: math.Inf(1)}
+	s.owner = s
 	x := linops.ToDense(p.Device, p.A)
 	s.norms = numerics.ColumnLengths(x)
 	least, most := math.Inf(1), 0.0
@@ -277,7 +278,7 @@ func (s *spectral) lengths() []float64 { return s.all }
 
 func (s *spectral) Release() {
 	array.Free(s.toB, s.toMu, s.onV)
-	if !s.shared {
+	if s.owner == s {
 		array.Free(s.ut, s.vt)
 	}
 }
@@ -289,7 +290,7 @@ func (s *spectral) reweight(p engine.Problem, q []float64) (closedForm, error) {
 		return nil, nil
 	}
 	other := *s
-	other.p, other.curve, other.shared = p, c, true
+	other.p, other.curve = p, c
 	other.all = make([]float64, len(s.norms))
 	for j, v := range s.norms {
 		other.all[j] = math.Hypot(v, math.Sqrt(c))
@@ -370,7 +371,7 @@ func (s *spectral) Products(v *array.Fixed) []float64 {
 }
 
 func (s *spectral) kept(v *array.Fixed) []float64 {
-	return v.Kept(s.ut, func() []float64 {
+	return array.Kept(v, s.owner, func() []float64 {
 		c := v.Device().Alloc(v.K(), s.ut.K())
 		defer c.Free()
 		v.Device().Gemm(false, true, 1, v.Batch, s.ut, 0, c)
@@ -384,7 +385,7 @@ func (s *spectral) Mapped(v *array.Mapped) []float64 {
 	if rank == 0 {
 		return sum
 	}
-	maps := v.Maps(s.ut, func() []float64 {
+	maps := array.Maps(v, s.owner, func() []float64 {
 		sums, ut := make([]float64, k*v.Size*rank), s.ut.ToHost()
 		rows := mat.NewDense(mapRows, rank, nil)
 		for from := 0; from < v.N(); from += mapRows {
