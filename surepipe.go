@@ -248,6 +248,7 @@ func (e *Estimator) Fit(ctx context.Context) (*Fit, error) {
 		if err != nil {
 			return nil, err
 		}
+		risk.Doubts = append(risk.Doubts, study.UnboundedNotes(e.job.Problem, e.data.Data, risk)...)
 		return fitOf(e, risk), nil
 	})
 }

@@ -3,12 +3,17 @@ package study
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/lists"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/risk/warning"
 )
 
 // Coefficient is a line of the table of coefficients, in the units of the columns of X.
@@ -128,6 +133,35 @@ func CoefficientsOf(ctx context.Context, p *problems.Problem, data problems.Data
 		}
 	}
 	return c, nil
+}
+
+// mostNamed is how many columns a warning names.
+const mostNamed = 5
+
+// UnboundedNotes are the warning of a fit of which neither a penalty nor the likelihood bounds some coefficients.
+func UnboundedNotes(p *problems.Problem, data problems.Data, risk pipeline.Risk) []pipeline.Warning {
+	if risk.LossTerms == nil {
+		return nil
+	}
+	columns, observations := p.Unbounded(data.Y, risk.MuHat)
+	if len(columns) == 0 {
+		return nil
+	}
+	all := CoefficientNames(data, p)
+	if columns[0] < len(all) { // beside columns of X that move, the intercept is their reference
+		first, _ := slices.BinarySearch(columns, len(all))
+		columns = columns[:first]
+	}
+	all = append(all, InterceptNames(data, p, max(p.Several(), 1))...)
+	names := lists.Pick(all, columns[:min(mostNamed, len(columns))])
+	text := strings.Join(names, ", ")
+	if more := len(columns) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return []pipeline.Warning{warning.Unbounded.With("no penalty bounds the coefficients of %s, and the likelihood of "+
+		"%d observations is greatest where they are infinite, as where a level, or a side of a line, has one outcome "+
+		"only: leave-one-out and standard errors tell nothing of them; leave the column or the level out, or give a "+
+		"penalty, as --problem ridge does", text, observations)}
 }
 
 // WriteCSV writes all coefficients to a file; cells of what is not defined are empty.

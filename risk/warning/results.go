@@ -59,6 +59,11 @@ var (
 			"leave-one-out not reliable",
 		Do:      "raise `--lambda`",
 		Samples: "the fit reproduces y, and leave-one-out is not reliable; raise the weight of the regularizer"})
+	Unbounded = row(Kind{Code: "unbounded-coefficients", Severity: Caution,
+		Says: "with a likelihood and no penalty: it is greatest at infinite coefficients of the named columns, as " +
+			"where a level or a side of a line has one outcome only (separation), and the printed ones are as large " +
+			"as the tolerance lets them become; leave-one-out and standard errors tell nothing of such observations",
+		Do: "leave the columns or levels out, or give a penalty, as `--problem ridge` does"})
 	Sigma2TooLarge = row(Kind{Code: "sigma2-too-large", Severity: Caution, Hint: true,
 		Says: "SURE, which estimates a squared error, is more than three error bars below 0",
 		Do:   "check the units of `--sigma2`, or how it was estimated"})

@@ -24,6 +24,10 @@ var (
 		Says: "channels of an image are the same, as those of a grey one in colours: their noise is one, and taken " +
 			"for several independent ones",
 		Do: "give the image in grey"})
+	Copies = row(Kind{Code: "copies", Severity: Caution, Run: true,
+		Says: "rows of X and y are copies of others, as of a table that was read twice: error bars are too small, " +
+			"and leave-one-out and folds predict a row from its copy",
+		Do: "drop them, or leave copies out together, `--groups`"})
 	CorrelatedPixels = row(Kind{Code: "correlated-pixels", Severity: Caution, Run: true,
 		Says: "pixels of an image, or its channels, share noise, as after demosaicing, resizing or compression, or " +
 			"fine texture looks like it: SURE, GCV, leave-one-out, `--sigma2 auto` and error bars take noise for " +

@@ -219,6 +219,7 @@ func (f *Source) NotesOn(data problems.Data, sigma2 float64) study.Notes {
 	f.noteScales(&n, spread)
 	f.noteResponses(&n, data)
 	f.noteUnits(&n, data)
+	f.noteCopies(&n, data)
 	return n
 }
 
