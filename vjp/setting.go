@@ -97,8 +97,11 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 	if seen != nil && !l.known.Known {
 		s.control(l, j, seen)
 	}
+	if err := dev.Err(); err != nil {
+		return nil, err
+	}
 	undo = nil
-	return l, dev.Err()
+	return l, nil
 }
 
 // mostSeen is the share of the entries of matrices from which A*A counts as nearly a multiple of I.
