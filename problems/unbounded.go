@@ -48,18 +48,12 @@ func (p *Problem) Unbounded(y, z []float64) (columns []int, observations int) {
 		floats.Min(second.ToHost()) > leastInformation {
 		return nil, 0
 	}
-	images := linops.Images(p.dev, p.Operator)
-	defer images.Free()
-	weighed := p.dev.Alloc(n, d)
-	defer weighed.Free()
-	applyCurvature(weighed, images, at, observed, p.loss, known.Coupled)
-	x, w := rowsOf(images, free), rowsOf(weighed, free)
+	x, w := p.curved(free, at, observed)
 	each := max(known.Each, 1)
 	constant := each
 	if known.Joint != nil {
 		constant = d
 	}
-
 	flat, moved := flatColumns(x, w, constant)
 	for part := range slices.Chunk(moved, each) {
 		if slices.Contains(part, true) {
@@ -67,6 +61,15 @@ func (p *Problem) Unbounded(y, z []float64) (columns []int, observations int) {
 		}
 	}
 	return lists.Pick(free, flat), observations
+}
+
+// curved are columns of the operator, as rows, and l^(2) times them.
+func (p *Problem) curved(columns []int, at, observed array.Batch) (x, w *mat.Dense) {
+	images := linops.Images(p.dev, p.Operator)
+	weighed := p.dev.Alloc(images.K(), images.N())
+	defer array.Free(images, weighed)
+	applyCurvature(weighed, images, at, observed, p.loss, loss.StructureOf(p.loss).Coupled)
+	return rowsOf(images, columns), rowsOf(weighed, columns)
 }
 
 // unpenalized are the coordinates that the regularizer leaves free.
@@ -86,9 +89,9 @@ func (p *Problem) unpenalized() (free []int) {
 }
 
 func rowsOf(b array.Batch, rows []int) *mat.Dense {
-	all, some := mat.NewDense(b.K(), b.N(), b.ToHost()), mat.NewDense(len(rows), b.N(), nil)
+	some := mat.NewDense(len(rows), b.N(), nil)
 	for i, j := range rows {
-		some.SetRow(i, all.RawRowView(j))
+		b.Device().Download(some.RawRowView(i), b.Rows(j, j+1))
 	}
 	return some
 }
@@ -114,7 +117,6 @@ func flatColumns(x, w *mat.Dense, constant int) (columns []int, moved []bool) {
 		direction.MulVec(basis, v.ColView(k))
 		u.MulVec(x.T(), &direction)
 		most := mat.Norm(&u, math.Inf(1))
-
 		if value > leastInformation*most*most {
 			break
 		}
@@ -157,7 +159,7 @@ func informationOf(x, w *mat.Dense) (basis *mat.Dense, information *mat.SymDense
 	n, _ := x.Dims()
 	var gram, all, half, inside mat.Dense
 	gram.Mul(x, x.T())
-	values, v, err := numerics.Eigen(symmetric(&gram))
+	values, v, err := numerics.Eigen(numerics.Symmetrized(gram.RawMatrix().Data, n))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -167,17 +169,5 @@ func informationOf(x, w *mat.Dense) (basis *mat.Dense, information *mat.SymDense
 	all.Mul(x, w.T())
 	half.Mul(&all, basis)
 	inside.Mul(basis.T(), &half)
-	return basis, symmetric(&inside), nil
-}
-
-// symmetric is a square matrix that is symmetric but for rounding errors.
-func symmetric(a *mat.Dense) *mat.SymDense {
-	n, _ := a.Dims()
-	s := mat.NewSymDense(n, nil)
-	for i := range n {
-		for j := i; j < n; j++ {
-			s.SetSym(i, j, (a.At(i, j)+a.At(j, i))/2)
-		}
-	}
-	return s
+	return basis, numerics.Symmetrized(inside.RawMatrix().Data, n-first), nil
 }

@@ -3,13 +3,12 @@ package study
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/lists"
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -153,15 +152,10 @@ func UnboundedNotes(p *problems.Problem, data problems.Data, risk pipeline.Risk)
 		columns = columns[:first]
 	}
 	all = append(all, InterceptNames(data, p, max(p.Several(), 1))...)
-	names := lists.Pick(all, columns[:min(mostNamed, len(columns))])
-	text := strings.Join(names, ", ")
-	if more := len(columns) - len(names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
 	return []pipeline.Warning{warning.Unbounded.With("no penalty bounds the coefficients of %s, and the likelihood of "+
 		"%d observations is greatest where they are infinite, as where a level, or a side of a line, has one outcome "+
 		"only: leave-one-out and standard errors tell nothing of them; leave the column or the level out, or give a "+
-		"penalty, as --problem ridge does", text, observations)}
+		"penalty, as --problem ridge does", ndarray.Some(lists.Pick(all, columns), mostNamed), observations)}
 }
 
 // WriteCSV writes all coefficients to a file; cells of what is not defined are empty.

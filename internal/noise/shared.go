@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/internal/lists"
 )
 
@@ -69,7 +71,7 @@ func SharedNoise(y []float64, rows, cols, channels int, sigma2 float64) (s Share
 				n := float64(2 * most(blocks, i) * channels)
 				middle[i] += b.next[1-half] / n / nextSizes[1-half]
 				for _, h := range b.high {
-					high[i] += squares(h) / n / float64(len(h))
+					high[i] += floats.Dot(h, h) / n / float64(len(h))
 				}
 			}
 		}
@@ -104,9 +106,7 @@ func SharedNoise(y []float64, rows, cols, channels int, sigma2 float64) (s Share
 func (s *Shared) channels(blocks []spectrum, channels int) {
 	product := func(j, k int) (sum float64) {
 		for _, b := range blocks {
-			for i, v := range b.high[j] {
-				sum += v * b.high[k][i]
-			}
+			sum += floats.Dot(b.high[j], b.high[k])
 		}
 		return sum
 	}
@@ -123,13 +123,6 @@ func (s *Shared) channels(blocks []spectrum, channels int) {
 
 func most(blocks []spectrum, share int) int {
 	return max(leastBlocks, int(smoothest[share]*float64(len(blocks))))
-}
-
-func squares(x []float64) (sum float64) {
-	for _, v := range x {
-		sum += v * v
-	}
-	return sum
 }
 
 // halfOf says to which half of the frequencies below the highest coefficient (i, j) belongs.

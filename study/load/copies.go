@@ -1,7 +1,7 @@
 package load
 
 import (
-	"math"
+	"hash/maphash"
 	"slices"
 
 	"surepipe/internal/lists"
@@ -39,21 +39,27 @@ func (f *Source) noteCopies(n *study.Notes, data problems.Data) {
 	each := len(data.Y) / rows
 	beside := [][]float64{data.Weights, data.Times.Time, data.Times.Start, data.Times.Strata, data.Offset}
 	y := lists.Make(rows, func(i int) uint64 {
-		h := hashOf(hashStart, data.Y[i*each:(i+1)*each])
+		var h maphash.Hash
+		h.SetSeed(seed)
+		add(&h, data.Y[i*each:(i+1)*each])
 		for _, v := range beside {
-			if k := len(v) / rows; k > 0 {
-				h = hashOf(h, v[i*k:(i+1)*k])
-			}
+			k := len(v) / rows
+			add(&h, v[i*k:(i+1)*k])
 		}
-		return h
+		return h.Sum64()
 	})
 	alike := pairs(y)
 	if alike.equal == 0 {
 		return
 	}
-	in := lists.Make(rows, func(i int) uint64 { return hashOf(hashStart, x.Dense.RawRowView(i)) })
+	in := lists.Make(rows, func(i int) uint64 {
+		var h maphash.Hash
+		h.SetSeed(seed)
+		add(&h, x.Dense.RawRowView(i))
+		return h.Sum64()
+	})
 	same := pairs(in)
-	both := pairs(lists.Make(rows, func(i int) uint64 { return mix(in[i], y[i]) }))
+	both := pairs(lists.Make(rows, func(i int) uint64 { return maphash.Comparable(seed, [2]uint64{in[i], y[i]}) }))
 	copies := rows - both.distinct
 	all := float64(rows) * float64(rows-1) / 2
 	ties := 0.0
@@ -95,16 +101,10 @@ func pairs(hashes []uint64) (m multiplicities) {
 	return m
 }
 
-const hashStart = 0x9e3779b97f4a7c15
+var seed = maphash.MakeSeed()
 
-func hashOf(h uint64, values []float64) uint64 {
+func add(h *maphash.Hash, values []float64) {
 	for _, v := range values {
-		h = mix(h, math.Float64bits(v+0)) // -0 is 0
+		maphash.WriteComparable(h, v)
 	}
-	return h
-}
-
-func mix(h, v uint64) uint64 {
-	h = (h ^ v) * 0xff51afd7ed558ccd
-	return h ^ h>>32
 }

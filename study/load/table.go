@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/design"
 	"surepipe/loss"
 	"surepipe/problems"
@@ -163,13 +164,7 @@ func columnNames(names []string) string {
 	if len(names) == 0 {
 		return " (the file has no header line that names the columns)"
 	}
-	const most = 12
-	more := ""
-	if len(names) > most {
-		more = fmt.Sprintf(" and %d more", len(names)-most)
-		names = names[:most]
-	}
-	return ", one of " + strings.Join(names, ", ") + more
+	return ", one of " + ndarray.Some(names, ndarray.MostListed)
 }
 
 // labelled says which losses are for responses of labels.

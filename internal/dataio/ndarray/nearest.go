@@ -73,21 +73,22 @@ func Suggest(holder, missing string, found, used []string) string {
 	if len(found) == 0 {
 		return holder + " holds no arrays"
 	}
-	const most = 12
-	var s strings.Builder
-	s.WriteString(holder + " holds ")
-	for i, name := range found[:min(len(found), most)] {
-		if i > 0 {
-			s.WriteString(", ")
-		}
-		fmt.Fprintf(&s, "%.40q", name)
-	}
-	if len(found) > most {
-		fmt.Fprintf(&s, " and %d more", len(found)-most)
-	}
+	quoted := lists.Map(found, func(name string) string { return fmt.Sprintf("%.40q", name) })
+	says := holder + " holds " + Some(quoted, MostListed)
 	others := slices.DeleteFunc(slices.Clone(found), func(name string) bool { return slices.Contains(used, name) })
 	if nearest := Nearest(missing, others); nearest != "" {
-		fmt.Fprintf(&s, ": did you mean %q?", nearest)
+		says += fmt.Sprintf(": did you mean %q?", nearest)
 	}
-	return s.String()
+	return says
+}
+
+// MostListed is how many names an error lists.
+const MostListed = 12
+
+// Some lists the first names, and says how many more there are.
+func Some(names []string, most int) string {
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
