@@ -2,6 +2,7 @@ package surepipe_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe"
@@ -61,6 +63,44 @@ func TestCoefficientsAlongThePath(t *testing.T) {
 		_, err = e.Sweep(t.Context(), surepipe.Grid{Lambda: "0.1max:max:3", Coefficients: true, Known: &bytes.Buffer{}})
 		if !errors.As(err, &bad) || !strings.Contains(err.Error(), "coefficients") {
 			t.Errorf("coefficients of known points: %v", err)
+		}
+	}
+}
+
+// What a default grid begins with is computed by the context of its sweep: that of Open may be over.
+func TestSweepsAfterTheContextOfOpen(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	x, y, counts := mat.NewDense(60, 4, nil), make([]float64, 60), make([]float64, 60)
+	for i := range y {
+		for j := range 4 {
+			x.Set(i, j, rng.NormFloat64())
+		}
+		y[i], counts[i] = float64(rng.IntN(2)), float64(rng.IntN(9))
+	}
+	for loss, y := range map[string][]float64{"": counts, "logistic": y, "poisson": counts} {
+		for _, name := range []surepipe.Problem{surepipe.Ridge, surepipe.Lasso} {
+			data, err := surepipe.Arrays{X: x, Y: y}.Data()
+			if err != nil {
+				t.Fatal(err)
+			}
+			yes := true
+			ctx, cancel := context.WithCancel(t.Context())
+			e, err := surepipe.Open(ctx, data, surepipe.Options{Problem: name, Loss: loss, Intercept: &yes})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cancel()
+			both, ctx := errgroup.WithContext(t.Context())
+			for range 2 {
+				both.Go(func() error {
+					_, err := e.Sweep(ctx, surepipe.Grid{})
+					return err
+				})
+			}
+			if err := both.Wait(); err != nil {
+				t.Errorf("%s, %s: %v", name, loss, err)
+			}
+			e.Close()
 		}
 	}
 }

@@ -169,7 +169,7 @@ func (e *Estimator) sweep(ctx context.Context, g Grid) (*study.Sweep, *study.Est
 	if err != nil {
 		return nil, nil, err
 	}
-	sweep, err := r.SweepAt(s, job, e.data.Data)
+	sweep, err := r.SweepAt(ctx, s, job, e.data.Data)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -191,8 +191,8 @@ func (e *Estimator) sweep(ctx context.Context, g Grid) (*study.Sweep, *study.Est
 
 // SweepBelow is a sweep for the packages below, of an estimator that was opened at the weights that
 // [request.Request.CheckSweep] leaves, and FitBelow the fit at the point that it chooses.
-func (e *Estimator) SweepBelow(s request.Sweep, shard Shard) (*study.Sweep, error) {
-	sweep, err := e.request.SweepAt(s, e.job, e.data.Data)
+func (e *Estimator) SweepBelow(ctx context.Context, s request.Sweep, shard Shard) (*study.Sweep, error) {
+	sweep, err := e.request.SweepAt(ctx, s, e.job, e.data.Data)
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,13 @@ func (a *assembly) build(hyper Hyper) error {
 	if err := a.weights(m, hyper); err != nil {
 		return err
 	}
-	p.top, p.squares = m.positive(func() (float64, error) { return m.top("lambda") }), m.of("lambda") == nil
+	p.squares = m.of("lambda") == nil
+	p.top = func(ctx context.Context) (float64, error) {
+		later := *a
+		later.ctx = ctx
+		m := &maximizer{assembly: &later, penalties: penalties}
+		return m.positive(func() (float64, error) { return m.top("lambda") })()
+	}
 	p.reweigh = func(lambda, lambda2, gamma float64) (prox.Prox, error) {
 		return a.combine(penalties, map[string]float64{"lambda": lambda, "lambda2": lambda2, "gamma": gamma})
 	}

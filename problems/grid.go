@@ -1,6 +1,7 @@
 package problems
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -131,7 +132,7 @@ const (
 // DefaultGrid is the grid of lambda where none is given: from the weight at which the estimate is 0, for a sum of
 // squares from ten times the sum of the eigenvalues of A* A, and for differences in an image, where sigma2 gives a
 // variance of the noise, from its standard deviation. The maximum is that of which the grid may have multiples.
-func (p *Problem) DefaultGrid(sigma2 func() float64) (g Grid, maximum float64, err error) {
+func (p *Problem) DefaultGrid(ctx context.Context, sigma2 func() float64) (g Grid, maximum float64, err error) {
 	unit := p.unit(sigma2)
 	end := Absolute(leastNoise * unit)
 	if unit > 0 && !p.sequence() {
@@ -141,7 +142,7 @@ func (p *Problem) DefaultGrid(sigma2 func() float64) (g Grid, maximum float64, e
 		return Grid{From: Absolute(smoothEnd * math.Pow(4, -m)), To: Absolute(smoothTop * math.Pow(n/math.Pi, 2*m)),
 			N: pathPoints}, 0, nil
 	}
-	if maximum, err = p.top(); err != nil {
+	if maximum, err = p.top(ctx); err != nil {
 		return g, 0, err
 	}
 	share, short, n := pathShare, shortShare, pathPoints
@@ -195,7 +196,7 @@ func (p *Problem) smoothed() float64 {
 }
 
 // MapGrid is the grid of each of two weights where neither is given, and the maximum of lambda.
-func (p *Problem) MapGrid() (g Grid, maximum float64, err error) {
-	maximum, err = p.top()
+func (p *Problem) MapGrid(ctx context.Context) (g Grid, maximum float64, err error) {
+	maximum, err = p.top(ctx)
 	return Grid{From: OfMax(mapShare), To: OfMax(1), N: mapPoints}, maximum, err
 }

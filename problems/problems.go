@@ -63,7 +63,7 @@ type Problem struct {
 	// observed are the places that a selection of a matrix picks.
 	observed []int
 	// top is the weight lambda at which a default path begins, which is that of a sum of squares where squares is set.
-	top     func() (float64, error)
+	top     func(context.Context) (float64, error)
 	squares bool
 	// reweigh returns the regularizer at other weights. Its device memory belongs to the problem.
 	reweigh func(lambda, lambda2, gamma float64) (prox.Prox, error)

@@ -528,7 +528,7 @@ func TestMaximumOfAConstantIsZero(t *testing.T) {
 		if err != nil {
 			t.Fatal(c.problem, err)
 		}
-		if _, _, err := p.DefaultGrid(func() float64 { return 0 }); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := p.DefaultGrid(t.Context(), func() float64 { return 0 }); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, expected %s", c.problem, err, c.want)
 		}
 		p.Release()
@@ -559,7 +559,7 @@ func TestDefaultGridsOfImagesAndSmoothers(t *testing.T) {
 		if err != nil {
 			t.Fatal(c.problem, err)
 		}
-		g, _, err := p.DefaultGrid(func() float64 { return 0.01 })
+		g, _, err := p.DefaultGrid(t.Context(), func() float64 { return 0.01 })
 		if err != nil || math.Abs(g.From.Value/c.from-1) > 1e-12 || math.Abs(g.To.Value/c.to-1) > 1e-12 || g.Relative() {
 			t.Errorf("%s: %+v, %v, expected %g to %g", c.problem, g, err, c.from, c.to)
 		}

@@ -266,7 +266,7 @@ func (f *sweepCommand) open() error {
 
 // prepare makes the sweep of the estimator.
 func (f *sweepCommand) prepare(of surepipe.Shard) (err error) {
-	if f.sweep, err = f.estimator.SweepBelow(f.grids, of); err != nil {
+	if f.sweep, err = f.estimator.SweepBelow(f.cmd.Context(), f.grids, of); err != nil {
 		return err
 	}
 	if f.path != "" {

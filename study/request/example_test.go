@@ -30,7 +30,7 @@ func Example() {
 		panic(err)
 	}
 	defer estimator.Close()
-	sweep, err := r.SweepAt(grids, estimator, data.Data)
+	sweep, err := r.SweepAt(ctx, grids, estimator, data.Data)
 	if err != nil {
 		panic(err)
 	}

@@ -1,6 +1,7 @@
 package request
 
 import (
+	"context"
 	"errors"
 	"math"
 	"runtime"
@@ -155,10 +156,11 @@ func (r *Request) AuditOptions(j *study.Estimator, data problems.Data) (pipeline
 }
 
 // SweepAt is a sweep of an estimator that was opened at the weights that [Request.CheckGrids] leaves.
-func (r *Request) SweepAt(s Sweep, j *study.Estimator, data problems.Data) (_ *study.Sweep, err error) {
+func (r *Request) SweepAt(ctx context.Context, s Sweep, j *study.Estimator, data problems.Data) (_ *study.Sweep,
+	err error) {
 	axes := slices.Clone(s.axes)
 	if s.open {
-		if axes, err = r.defaultAxes(j, data); err != nil {
+		if axes, err = r.defaultAxes(ctx, j, data); err != nil {
 			return nil, err
 		}
 		return r.SweepOf(s, axes, j, data)
@@ -171,7 +173,7 @@ func (r *Request) SweepAt(s Sweep, j *study.Estimator, data problems.Data) (_ *s
 	return r.SweepOf(s, axes, j, data)
 }
 
-func (r *Request) defaultAxes(j *study.Estimator, data problems.Data) ([]study.Axis, error) {
+func (r *Request) defaultAxes(ctx context.Context, j *study.Estimator, data problems.Data) ([]study.Axis, error) {
 	beside := slices.DeleteFunc(problems.Unset(r.Problem, data), func(name string) bool {
 		return name == "lambda" || r.Given(name)
 	})
@@ -190,9 +192,11 @@ func (r *Request) defaultAxes(j *study.Estimator, data problems.Data) ([]study.A
 	}
 	choose := j.Problem.MapGrid
 	if len(beside) == 0 {
-		choose = func() (problems.Grid, float64, error) { return j.Problem.DefaultGrid(r.noiseOf(j, data)) }
+		choose = func(ctx context.Context) (problems.Grid, float64, error) {
+			return j.Problem.DefaultGrid(ctx, r.noiseOf(j, data))
+		}
 	}
-	grid, top, err := choose()
+	grid, top, err := choose(ctx)
 	var axes []study.Axis
 	for _, name := range append([]string{"lambda"}, beside...) {
 		axis := study.Axis{Name: name, Grid: grid}
