@@ -147,8 +147,8 @@ function numbersOf(p) {
   return rows;
 }
 function numbersPanel(section) {
-  const body = make("div", { class: "scroll" });
-  section.append(body);
+  const doubts = make("div"), body = make("div", { class: "scroll" });
+  section.append(doubts, body);
   const show = () => {
     let rows = numbersOf(current()), head;
     if (other() && other() !== current()) {
@@ -158,7 +158,7 @@ function numbersPanel(section) {
     }
     body.replaceChildren(table(rows, { head }));
     const own = (current().warnings || []).filter((w) => !runWarnings().some((r) => r.text === w.text));
-    if (own.length) body.append(warningList(own));
+    doubts.replaceChildren(...(own.length ? [warningList(own)] : []));
   };
   return { move: show };
 }
