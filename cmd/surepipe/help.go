@@ -140,10 +140,11 @@ take its steps for equal, with a warning where they differ. With --missing drop,
 missing: they are estimated from the others.
 
 With --standardize the penalty is on b_j s_j, where s_j = sqrt(sum_i (x_ij - mean_j)^2 / d) is
-the standard deviation of column j. The loss is 1/2 ||y - X b||^2, a sum and not a mean. So
-glmnet(X, y, lambda = l) has the same LASSO as lambda = d l here, and its elastic net
-(alpha = a) is lambda = d l a, lambda2 = d l (1 - a) / s_y, with s_y the standard deviation of
-y. The alpha of scikit-learn's Lasso is lambda / d.
+the standard deviation of column j; mean and deviation go by the weights of the observations where
+there are some. The loss is 1/2 ||y - X b||^2, a sum and not a mean. So glmnet(X, y, lambda = l) has
+the same LASSO as lambda = d l here, and its elastic net (alpha = a) is lambda = d l a, lambda2 =
+d l (1 - a) / s_y, with s_y the standard deviation of y. The alpha of scikit-learn's Lasso is
+lambda / d.
 
 `
 

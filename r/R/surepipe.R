@@ -70,6 +70,7 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
   if (penalty == "elastic-net" && is.null(alpha) && is.null(options$lambda2)) alpha <- 0.5
   x <- as.matrix(x)
   if (!is.numeric(x)) stop("x is of type ", typeof(x), ", expected numbers", call. = FALSE)
+  if (!ncol(x)) stop(errorCondition("x has no columns, expected at least one", class = "surepipe_error"))
   if (is.null(colnames(x))) colnames(x) <- paste0("V", seq_len(ncol(x)))
   if (!all(is.finite(x))) {
     at <- which(!is.finite(x), arr.ind = TRUE)[1, ]

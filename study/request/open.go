@@ -2,6 +2,7 @@ package request
 
 import (
 	"context"
+	"fmt"
 	"math"
 
 	"surepipe/array"
@@ -140,21 +141,24 @@ func (r *Request) noteCounts(data problems.Data) {
 	if err != nil || !kind.Counts {
 		return
 	}
-	broken, first := 0, 0.0
+	broken, first, of := 0, "", ""
 	for i, y := range data.Y {
 		if data.Weights != nil {
 			y *= data.Weights[i]
+			of = ", times their weights,"
 		}
 		if math.Abs(y-math.Round(y)) > leastFraction*math.Max(y, 1) {
 			if broken++; broken == 1 {
-				first = data.Y[i]
+				if first = fmt.Sprintf("%.6g", data.Y[i]); of != "" {
+					first = fmt.Sprintf("%s times %.6g", first, data.Weights[i])
+				}
 			}
 		}
 	}
 	if broken > 0 {
-		r.note(study.NewNote(warning.NotCounts, "%d of %d values of y are no counts, such as %.6g: their variance is "+
+		r.note(study.NewNote(warning.NotCounts, "%d of %d values of y%s are no counts, such as %s: their variance is "+
 			"not their mean as the %s loss has it, so that AIC and BIC are not those of a likelihood", broken,
-			len(data.Y), first, kind.Name))
+			len(data.Y), of, first, kind.Name))
 	}
 }
 

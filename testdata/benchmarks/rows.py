@@ -230,13 +230,16 @@ parser.add_argument("--rows", default=",".join(rows))
 parser.add_argument("--runs", type=int, default=3)
 parser.add_argument("--write", help="replace the table in this document")
 options = parser.parse_args()
+asked, known = options.rows.split(","), rows | minutes
+if missing := [name for name in asked if name not in known]:
+    parser.error(f"--rows: no row is named {', '.join(missing)}; there are {', '.join(known)}")
 programs = [os.path.abspath(p) for p in options.programs]
 document = options.write and os.path.abspath(options.write)
 lines = ["| row | " + " | ".join(f"{os.path.basename(p)}, user s | wall s | GB" for p in programs) + " | SURE (loss) | beside |",
          "| --- " * (3 * len(programs) + 3) + "|"]
 print("\n".join(lines), flush=True)
-for name in options.rows.split(","):
-    make, command, peer = (rows | minutes)[name]
+for name in asked:
+    make, command, peer = known[name]
     with tempfile.TemporaryDirectory() as work:
         os.chdir(work)
         made = make(programs[0])
