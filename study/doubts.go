@@ -104,7 +104,7 @@ func (r *Swept) Doubts() (all Notes) {
 		all.Add(warning.NoLeaveOneOut, "leave-one-out is not known at %d of %d points because of up to %d "+
 			"observations, "+why+": the minimizer is that of the others", missing, s.Points, most)
 	}
-	for _, add := range []func(*Notes){r.doubtfulChoice, r.passedOver, r.inGroups, r.nearData} {
+	for _, add := range []func(*Notes){r.doubtfulChoice, r.passedOver, r.inGroups, r.nearData, r.unbounded} {
 		add(&all)
 	}
 	all = append(all, AuditNotes(s.Audits)...)
@@ -195,6 +195,13 @@ func (r *Swept) nearData(all *Notes) {
 	all.Add(warning.NearData, "the minimizer takes %.6g degrees of freedom of %d observations, and was not audited: "+
 		"where the noise of neighbours is correlated, or sigma2 is too small, it follows the noise; compare --audit",
 		best.Divergence, best.D)
+}
+
+// unbounded tells of coefficients that no penalty bounds, at any weight: those of the fit that is chosen show them.
+func (r *Swept) unbounded(all *Notes) {
+	for _, w := range UnboundedNotes(r.Estimator.Problem, r.Data, r.Chosen.Risk) {
+		all.Add(warning.Unbounded, "%s", w.Text)
+	}
 }
 
 func (r *Swept) passedOver(all *Notes) {

@@ -18,7 +18,8 @@ func TestCoefficientsThatNothingBoundsAreTold(t *testing.T) {
 		for _, c := range []struct {
 			problem    string
 			other, say bool
-		}{{"ols", false, true}, {"ols", true, false}, {"ridge", false, false}} {
+		}{{"ols", false, true}, {"ols", true, false}, {"ridge", false, false},
+			{"sweep", false, true}, {"sweep", true, false}} {
 			r := rand.New(rand.NewPCG(7, 7))
 			var table strings.Builder
 			table.WriteString("y,g,x,t\n")
@@ -43,6 +44,10 @@ func TestCoefficientsThatNothingBoundsAreTold(t *testing.T) {
 			}
 			if c.problem == "ridge" {
 				args = append(args, "--lambda", "1")
+			}
+			if c.problem == "sweep" { // x alone has a penalty
+				args[0], args[2] = "sweep", "ridge"
+				args = append(args, "--lambda", "1:10:3", "--factors", "g=*=0,x=1")
 			}
 			status, _, stderr := command(t, args...)
 			told := strings.Contains(stderr, "no penalty bounds the coefficients of ") && strings.Contains(stderr, "g=c")
