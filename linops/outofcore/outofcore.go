@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
 	"surepipe/space"
@@ -137,6 +138,10 @@ func (a *OutOfCore) know() {
 			entries += float64(n)
 		}
 	}
+	var gram func(context.Context, array.Device) ([]float64, error)
+	if a.x.Entries == nil && a.x.ByRows {
+		gram = a.gram
+	}
 	a.structure = linops.Complete(a, linops.Structure{
 		Entries:      linops.Known(entries),
 		ColumnNorms2: a.columnNorms2,
@@ -144,7 +149,7 @@ func (a *OutOfCore) know() {
 		On:           a.onSpace,
 		Passes: linops.Passes{
 			Bytes: a.x.Size(0, a.lines()), ColumnBytes: a.products.columnBytes,
-			Adjoint: a.adjoint, Columns: a.at,
+			Adjoint: a.adjoint, Columns: a.at, Gram: gram,
 			Count: func() (passes, bytes int64) { return a.passes.Load(), a.bytes.Load() },
 		},
 	})
@@ -320,17 +325,48 @@ func (a *OutOfCore) columns(ctx context.Context, dev array.Device, set []int) (l
 	if last := set[len(set)-1]; last >= a.x.Cols {
 		panic(fmt.Sprintf("linops: column %d of a %d x %d OutOfCore", last, a.x.Rows, a.x.Cols))
 	}
-	u := units{scales: a.scales}
-	if a.centered {
-		u.means = a.x.Means
-	}
 	var on linops.Restricted
 	err := a.guarded(func() (err error) {
-		on, err = a.products.columns(ctx, dev, set, u)
+		on, err = a.products.columns(ctx, dev, set, a.units())
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return on, nil
+}
+
+func (a *OutOfCore) units() units {
+	u := units{scales: a.scales}
+	if a.centered {
+		u.means = a.x.Means
+	}
+	return u
+}
+
+// gram adds the products of the rows of a block, in their units, to those before it.
+func (a *OutOfCore) gram(ctx context.Context, dev array.Device) ([]float64, error) {
+	p, u := a.x.Cols, a.units()
+	buf, turned := denseLines{a.source}.buffer(a.x.Block), make([]float64, a.x.Block*p)
+	sum := dev.Alloc(1, p*p)
+	defer sum.Free()
+	dev.Fill(sum, 0)
+	err := a.guarded(func() error {
+		return a.pass(ctx, func(from, to int) {
+			block, shape := a.x.Read(buf, from, to), array.Shape{Rows: to - from, Cols: p}
+			parallel.For(shape.Rows, func(i int) {
+				for j, v := range block[i*p : (i+1)*p] {
+					turned[i*p+j] = u.entry(v, j)
+				}
+			})
+			rows := dev.Put(turned[:shape.Rows*p], 1, shape.Rows*p)
+			dev.GemmEach(true, false, 1, rows, shape, rows, shape, 1, sum)
+			dev.Sync()
+			rows.Free()
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return sum.ToHost(), dev.Err()
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
 	"surepipe/internal/lists"
 	"surepipe/linops"
@@ -73,10 +75,13 @@ func (a *allColumns) hold() *allColumns {
 func (a *allColumns) release() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.holds--; a.holds == 0 && a.part != nil {
-		a.part.Release()
-		a.part, a.gram, a.begun, a.tried = nil, nil, nil, false
+	if a.holds--; a.holds > 0 {
+		return
 	}
+	if a.part != nil {
+		a.part.Release()
+	}
+	a.part, a.gram, a.begun, a.tried = nil, nil, nil, false
 }
 
 // columns are the columns of a problem's A, which are multiplied when they are first asked for; nil where its
@@ -113,11 +118,52 @@ func (a *allColumns) columns(ctx context.Context, p engine.Problem) (*restrict.C
 		return nil, err
 	}
 	done, a.tried = true, true
-	a.part, a.gram, a.norms = part, gram, make([]float64, n)
+	a.part = part
+	a.set(gram, n)
+	return part, nil
+}
+
+func (a *allColumns) set(gram []float64, n int) {
+	a.gram, a.norms = gram, make([]float64, n)
 	for j := range a.norms {
 		a.norms[j] = math.Sqrt(gram[j*n+j])
 	}
-	return part, nil
+}
+
+// unheld is the Gram matrix of columns that are not in memory, by a pass when it is first asked for.
+func (a *allColumns) unheld(ctx context.Context, p engine.Problem) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.tried {
+		return nil
+	}
+	_, n := p.A.Dims()
+	gram, err := linops.StructureOf(p.A).Passes.Gram(ctx, p.Device.Request())
+	if err == nil {
+		a.tried = true
+		a.set(gram, n)
+	}
+	return err
+}
+
+// known reports that the Gram matrix is.
+func (a *allColumns) known() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.tried
+}
+
+// gradient sets g to the gradient where b is given on a set, of that at 0, and returns the sum of the lengths of the
+// terms of A b.
+func (a *allColumns) gradient(g, at0 []float64, set []int, b []float64) (size float64) {
+	copy(g, at0)
+	for i, j := range set {
+		if b[i] != 0 {
+			floats.AddScaled(g, b[i], a.row(j))
+			size += a.norms[j] * math.Abs(b[i])
+		}
+	}
+	return size
 }
 
 // rowsAtOnce is the number of rows whose products are added between two looks at the context.

@@ -51,6 +51,11 @@ func (s *screened) findGradients(ctx context.Context, w *screening, t *together,
 			copy(t.gradient(i), w.slope(t.slopes[i], z.Rows(i, i+1)))
 			t.exact[i] = true
 		}
+	case s.passes.Gram != nil && few(s.Task.Problem) && (len(steps) > 1 || s.shared.every.known()):
+		var err error
+		if find, err = s.byGram(ctx, w, t, steps); err != nil {
+			return err
+		}
 	case s.passes.Bytes > 0 || s.Task.Lengths() == nil:
 		find = lists.Upto(len(steps))
 	case w.z == nil && last > 0:
@@ -63,6 +68,35 @@ func (s *screened) findGradients(ctx context.Context, w *screening, t *together,
 		find = s.unproven(w, t, z, steps)
 	}
 	return nil
+}
+
+// gramShare is the share of the weights up to which gradients from the Gram matrix may have rounding errors.
+const gramShare = 1e-8
+
+// few reports that columns that are not in memory are few beside the rows, with the squared loss.
+func few(p engine.Problem) bool {
+	d, n := p.A.Dims()
+	return p.Loss == nil && n <= mostAll && rowsAhead*n <= d
+}
+
+// byGram finds the gradients of solutions by the Gram matrix of all columns, which takes one pass for all solves. Those
+// where its rounding errors may matter are left.
+func (s *screened) byGram(ctx context.Context, w *screening, t *together, steps []step) (left []int, err error) {
+	every := &s.shared.every
+	if err := every.unheld(ctx, s.Task.Problem); err != nil {
+		return nil, err
+	}
+	for i, at := range steps {
+		size := every.gradient(t.gradient(i), w.at0, w.set, t.b[i].ToHost())
+		t.exact[i] = true
+		for j, l := range every.norms {
+			if t.exact[i] = w.in[j] || engine.Epsilon*math.Sqrt(float64(t.d))*size*l <= gramShare*at.w[j]; !t.exact[i] {
+				left = append(left, i)
+				break
+			}
+		}
+	}
+	return left, nil
 }
 
 // multiply finds the gradients of some solutions.

@@ -36,24 +36,25 @@ type screened struct {
 	engine.Everywhere
 	passes linops.Passes
 	least  int // columns of a set, if they fit
-	whole  *wholeSet
+	shared *lastSet
 }
 
 func (s *screened) Release() {
 	s.Everywhere.Release()
-	a := s.whole
+	a := s.shared
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.holds--; a.holds == 0 && a.all != nil {
-		a.all.Release()
-		a.all = nil
+	if a.holds--; a.holds > 0 {
+		return
 	}
+	a.drop()
+	a.every.release()
 }
 
 // NewScreened takes the weights of the regularizer when it solves.
 func NewScreened(_ context.Context, s engine.Task) (engine.Solver, error) {
 	n := &screened{Everywhere: engine.Everywhere{Task: s}, passes: passesOf(s.Problem.A), least: leastColumns,
-		whole: kept[wholeSet](&s).hold()}
+		shared: kept[lastSet](&s).hold()}
 	if a := linops.StructureOf(s.Problem.A); a.Passes.Bytes == 0 { // all of it is in memory as it is
 		n.Task.Options.Columns, n.least = max(s.Options.Columns, int64(8*a.Entries.Value)), fewestColumns
 	}

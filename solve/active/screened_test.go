@@ -278,6 +278,29 @@ func TestScreenedNear(t *testing.T) {
 	})
 }
 
+// Of many rows one pass finds the Gram matrix of all columns, and another the columns that matter: no solution takes
+// one, also where a path begins again.
+func TestGradientsByTheGramMatrixTakeNoPass(t *testing.T) {
+	dev := array.NewHost()
+	const d, p, weights = 64 * 120, 120, 20
+	rng := rand.New(rand.NewPCG(12, 11))
+	x, y := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p)), solvetest.Gaussian(rng, d)
+	x.Apply(func(_, j int, v float64) float64 { return v * math.Exp2(float64(j%3-1)) }, x)
+	for i := range y {
+		y[i] += x.At(i, 0) - x.At(i, 50)/2
+	}
+	l1 := func(w float64) prox.Prox { return prox.NewL1(w) }
+	a := store(x)
+	whole := pathOf(t, dev, linops.Operator(roomtest.Dense(t, dev, d, p, x.RawMatrix().Data)), y, l1, d, weights)
+	parts := pathOf(t, dev, a, y, l1, d, weights)
+	for i := range whole {
+		roomtest.Near(t, "path", parts[i], whole[i], 1e-10)
+	}
+	if passes, _ := linops.StructureOf(a).Passes.Count(); passes > 4 {
+		t.Errorf("%d passes", passes)
+	}
+}
+
 // Where all columns fit into memory they are read once: for all weights of a path, and for several y. The products with
 // these are one pass. Paths are those of a matrix in memory.
 func TestAllColumnsAreReadOnce(t *testing.T) {

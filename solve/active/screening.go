@@ -27,6 +27,7 @@ type screening struct {
 	at      []float64
 	z       []float64 // the residual, or the loss's slope, of g; nil where that is not known
 	b       array.Batch
+	at0     []float64 // the first gradient
 	columns *sharedColumns
 	pool    *pool // of these
 	set     []int
@@ -119,6 +120,7 @@ func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 a
 	}
 	if err == nil {
 		w.z, w.g = z.ToHost(), g.ToHost()
+		w.at0 = w.g
 		err = dev.Err()
 	}
 	if err != nil {
@@ -415,12 +417,7 @@ func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here
 	}
 	var err error
 	w.pool = newPool(len(w.set))
-	if len(w.set) == len(b) {
-		w.columns, err = s.whole.columns(dev, at, read)
-	} else {
-		w.columns, err = read()
-	}
-	if err != nil {
+	if w.columns, err = s.shared.columns(dev, at, len(w.set) == len(b), read); err != nil {
 		return err
 	}
 	return s.restart(w, y)

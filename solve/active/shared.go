@@ -2,6 +2,7 @@ package active
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -35,36 +36,55 @@ func (c *sharedColumns) Release() {
 	}
 }
 
-// wholeSet are all columns, where they are in memory, which all solves of a family, or of problems with the same A,
-// share. The solvers hold it.
-type wholeSet struct {
+// lastSet are the columns in memory that were chosen last, and the Gram matrix of all where these are not in memory. All
+// solves of a family, or of problems with the same A, share it. The solvers hold it.
+type lastSet struct {
 	mu    sync.Mutex
 	holds int
-	all   *sharedColumns
+	last  *sharedColumns
+	every allColumns
 }
 
-func (a *wholeSet) columns(dev array.Device, set space.Space, read func() (*sharedColumns, error)) (*sharedColumns,
-	error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	switch {
-	case a.all == nil:
-		c, err := read()
-		if err == nil && dev.Err() == nil {
-			a.all = c.use()
-		}
-		return c, err
-	case a.all.dev != dev:
-		return read()
+func (a *lastSet) drop() {
+	if a.last != nil {
+		a.last.Release()
+		a.last = nil
 	}
-	set.Release()
-	return a.all.use(), nil
 }
 
-func (a *wholeSet) hold() *wholeSet {
+// columns are those of a set, which are read where they are not there. Who asks for all of the columns waits for another
+// that reads them.
+func (a *lastSet) columns(dev array.Device, set space.Space, all bool, read func() (*sharedColumns, error)) (
+	*sharedColumns, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.holds++
+	if a.last != nil && a.last.dev == dev {
+		if slices.Equal(a.last.set.Form().Set, set.Form().Set) {
+			set.Release()
+			return a.last.use(), nil
+		}
+		a.drop()
+	}
+	if locked := read; !all {
+		read = func() (*sharedColumns, error) {
+			a.mu.Unlock()
+			defer a.mu.Lock()
+			return locked()
+		}
+	}
+	c, err := read()
+	if err == nil && dev.Err() == nil && a.last == nil {
+		a.last = c.use()
+	}
+	return c, err
+}
+
+func (a *lastSet) hold() *lastSet {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.holds++; a.holds == 1 {
+		a.every.hold()
+	}
 	return a
 }
 

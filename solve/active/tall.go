@@ -55,14 +55,8 @@ func (n *newton) byGram() bool {
 	if t == nil {
 		return false
 	}
-	g, size, norms := make([]float64, len(t.pull)), 0.0, t.norms
-	copy(g, t.pull)
-	for i, j := range n.set {
-		if b := n.at.B[i]; b != 0 {
-			floats.AddScaled(g, b, t.row(j))
-			size += norms[j] * math.Abs(b)
-		}
-	}
+	g := make([]float64, len(t.pull))
+	size := t.gradient(g, t.pull, n.set, n.at.B)
 	left := t.norm2 + floats.Dot(n.hostB, t.pull) + floats.Dot(n.hostB, g)
 	if left < leastLeft*t.norm2 {
 		return false
