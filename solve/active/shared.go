@@ -36,8 +36,8 @@ func (c *sharedColumns) Release() {
 	}
 }
 
-// lastSet are the columns in memory that were chosen last, and the Gram matrix of all where these are not in memory. All
-// solves of a family, or of problems with the same A, share it. The solvers hold it.
+// lastSet are the columns in memory that were chosen last, and the Gram matrix of all where these are not in memory.
+// All solves of a family, or of problems with the same A, share it. The solvers hold it.
 type lastSet struct {
 	mu    sync.Mutex
 	holds int
@@ -52,8 +52,8 @@ func (a *lastSet) drop() {
 	}
 }
 
-// columns are those of a set, which are read where they are not there. Who asks for all of the columns waits for another
-// that reads them.
+// columns are those of a set, which are read where they are not there. Who asks for all of the columns waits for
+// another that reads them.
 func (a *lastSet) columns(dev array.Device, set space.Space, all bool, read func() (*sharedColumns, error)) (
 	*sharedColumns, error) {
 	a.mu.Lock()
