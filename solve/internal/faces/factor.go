@@ -5,6 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
 )
 
 // factor is the upper triangular R with R*R = K for a list of columns that grows at its end. Any of
@@ -80,6 +81,26 @@ func (f *factor) append(k int, cross, corner []float64, cut float64) []bool {
 	f.n = at
 	f.widen(n)
 	return joined
+}
+
+// whole makes the factor that of n columns, with ones on the diagonal of K, of which row sets the upper triangle's
+// rows: by a BLAS at once, which takes half of the time of as many appended ones. It reports false, and leaves no
+// columns, where a squared pivot is at most cut.
+func (f *factor) whole(n int, row func(i int, to []float64), cut float64) bool {
+	f.truncate(0)
+	f.grow(n)
+	for i := range n {
+		row(i, f.r[i*f.stride+i:i*f.stride+n])
+	}
+	_, ok := lapack64.Potrf(blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: f.stride, Data: f.r})
+	for i := 0; i < n && ok; i++ {
+		v := f.r[i*f.stride+i]
+		ok = v*v > cut
+	}
+	if ok {
+		f.n = n
+	}
+	return ok
 }
 
 func lin(y []float64, a float64, x []float64) {

@@ -73,6 +73,9 @@ func (p *Program) join(list []int) (added int) {
 		p.in[j] = true
 	}
 	p.f.grow(p.f.n + len(rest))
+	if p.begin(rest) {
+		rest = nil
+	}
 	for len(rest) > 0 {
 		some := rest[:min(block, len(rest))]
 		if !p.append(some) && len(p.f.held) > 0 {
@@ -119,6 +122,30 @@ func (p *Program) append(some []int) bool {
 		}
 	}
 	return all
+}
+
+// begin makes many coordinates the columns of a factor that has none, and reports whether they are.
+func (p *Program) begin(all []int) bool {
+	if len(p.columns) > 0 || len(all) <= block {
+		return false
+	}
+	row := func(i int, to []float64) {
+		j := all[i]
+		g := p.Gram(j)
+		for c := range to {
+			s := all[i+c]
+			to[c] = g[s] * p.scale[s] * p.scale[j]
+		}
+		to[0] = p.scale[j] * p.scale[j] * (g[j] + p.Q[j])
+	}
+	if !p.f.whole(len(all), row, p.Cut) {
+		return false
+	}
+	for _, j := range all {
+		p.place[j], p.in[j] = len(p.columns), true
+		p.columns = append(p.columns, j)
+	}
+	return true
 }
 
 func (p *Program) list() {
@@ -173,8 +200,10 @@ func (p *Program) renew(from int) {
 	for _, j := range rest {
 		p.in[j] = false
 	}
-	for some := range slices.Chunk(rest, block) {
-		p.append(some)
+	if !p.begin(rest) {
+		for some := range slices.Chunk(rest, block) {
+			p.append(some)
+		}
 	}
 	for _, j := range rest {
 		if !p.in[j] {
