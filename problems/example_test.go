@@ -93,11 +93,9 @@ func ExampleLookup() {
 	}
 	fmt.Println("y has shape", n.YShape)
 	fmt.Println("a design matrix:", n.Design, "- indices and shape:", n.Selection)
-	fmt.Println("the generator takes", n.Generator.Sizes)
 	// Output:
 	// y has shape (d,)
 	// a design matrix: false - indices and shape: true
-	// the generator takes [rows cols]
 }
 
 // Weights of the observations are the weights of the problem's loss. The third observation is left

@@ -1,7 +1,6 @@
 package problems
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -71,13 +70,6 @@ func finish(name string, data Data, seed uint64, hyper Hyper) (Data, error) {
 	return data, nil
 }
 
-var lassoGenerator = Generator{
-	Sizes: []string{"d", "p"}, Table: 1,
-	Help: "d x p standard normal X, d/20 equal nonzeros, 80% of E||y||^2\n" +
-		"is signal; lambda = 0.1 lambda_max. Serves all regressions.",
-	Draw: func(n []int, seed uint64) (Data, error) { return GenerateLasso(n[0], n[1], seed) },
-}
-
 // GenerateLasso draws the paper's LASSO data set (section III-A): a d x p matrix X of standard
 // normal entries, b with d/20 equal nonzeros (at least one) such that ||mu||^2 / (||mu||^2 + d
 // sigma2) = 0.8, sigma2 = 2, lambda = 0.1 lambda_max. It serves every regression problem.
@@ -96,33 +88,6 @@ func GenerateLasso(d, p int, seed uint64) (Data, error) {
 	return data, err
 }
 
-var completionGenerator = Generator{
-	Sizes: []string{"rows", "cols"}, Table: 2,
-	Optional: []string{"entries", "rank"},
-	Help: "rank max(5, 0.02 n), singular values uniform in [0, n], 10% of\n" +
-		"the m x n entries observed; lambda = 0.25 lambda_max. With --entries,\n" +
-		"like a table of ratings of any size: as many entries, in rows and\n" +
-		"columns of power-law degrees, of a matrix of --rank (10); lambda is\n" +
-		"about 0.6 times the norm of the noise",
-	Numbers: func(n []int) float64 {
-		if len(n) < 4 || n[2] == 0 {
-			return float64(n[0]) * float64(n[1])
-		}
-		// The factors and lists of rows and columns, and the arrays with their text or bytes.
-		return float64(n[0]+n[1])*float64(cmp.Or(n[3], ratingsRank)+2) + 5*float64(n[2])
-	},
-	Draw: func(n []int, seed uint64) (Data, error) {
-		switch {
-		case len(n) < 4 || n[2] == 0 && n[3] == 0:
-			return GenerateMatrixCompletion(n[0], n[1], seed)
-		case n[2] == 0:
-			return Data{}, fmt.Errorf("--rank is %d, but --entries is missing: without it the rank follows "+
-				"from the size", n[3])
-		}
-		return GenerateRatings(n[0], n[1], n[2], cmp.Or(n[3], ratingsRank), seed)
-	},
-}
-
 // GenerateMatrixCompletion draws the paper's matrix completion data set (section III-B): a low-rank
 // m x n matrix, 10% of its entries observed at random without replacement, sigma2 = 2,
 // lambda = 0.25 lambda_max.
@@ -135,13 +100,6 @@ func GenerateMatrixCompletion(m, n int, seed uint64) (Data, error) {
 	data := Data{Shape: []int{m, n}, YShape: []int{d}, Indices: choose(m*n, d, seed)}
 	data.Mu = lists.Pick(low, data.Indices)
 	return finish("matrix-completion", data, seed, Hyper{Lambda: OfMax(0.25)})
-}
-
-var robustPCAGenerator = Generator{
-	Sizes: []string{"rows", "cols"}, Table: 3,
-	Help: "a matrix as in matrix-completion plus max(10, 1e-4 m n) entries\n" +
-		"uniform in [0, 100]; lambda = 0.16 lambda_max, gamma = 0.057 gamma_max",
-	Draw: func(n []int, seed uint64) (Data, error) { return GenerateRobustPCA(n[0], n[1], seed) },
 }
 
 // GenerateRobustPCA draws the paper's robust PCA data set (section III-C): a low-rank m x n matrix
@@ -160,12 +118,6 @@ func GenerateRobustPCA(m, n int, seed uint64) (Data, error) {
 	return finish("robust-pca", data, seed, Hyper{Lambda: OfMax(0.16), Gamma: OfMax(0.057)})
 }
 
-var svtGenerator = Generator{
-	Sizes: []string{"rows", "cols"},
-	Help:  "a matrix as in matrix-completion, all observed;\nlambda = sigma (sqrt m + sqrt n)",
-	Draw:  func(n []int, seed uint64) (Data, error) { return GenerateSVT(n[0], n[1], seed) },
-}
-
 // GenerateSVT draws a low-rank m x n matrix like that of matrix completion, with all entries
 // observed and sigma2 = 2. lambda is sqrt(sigma2) (sqrt(m) + sqrt(n)), about the largest singular
 // value of the noise: a smaller one keeps noise, and a much larger one removes signal.
@@ -177,14 +129,6 @@ func GenerateSVT(m, n int, seed uint64) (Data, error) {
 	lambda := math.Sqrt(paperSigma2) * (math.Sqrt(float64(m)) + math.Sqrt(float64(n)))
 	data := Data{YShape: []int{m, n}, Mu: mu}
 	return finish("svt", data, seed, Hyper{Lambda: Absolute(lambda)})
-}
-
-var localLowRankGenerator = Generator{
-	Sizes:   []string{"rows", "cols"},
-	Numbers: func(n []int) float64 { return 60 * float64(n[0]) * float64(n[1]) },
-	Help: "20 images of rows x cols pixels, each pixel a mixture of three courses\n" +
-		"in time with weights that are smooth in space; lambda = sigma (sqrt 20 + 8)",
-	Draw: func(n []int, seed uint64) (Data, error) { return GenerateLocalLowRank(20, n[0], n[1], seed) },
 }
 
 // GenerateLocalLowRank draws a series of f images of m x n pixels with noise: each pixel is a mixture
@@ -218,13 +162,6 @@ func GenerateLocalLowRank(f, m, n int, seed uint64) (Data, error) {
 	}
 	lambda := math.Sqrt(paperSigma2) * (math.Sqrt(float64(f)) + spec.PatchSide)
 	return finish("local-low-rank", Data{YShape: []int{f, m, n}, Mu: mu}, seed, Hyper{Lambda: Absolute(lambda)})
-}
-
-var tv1dGenerator = Generator{
-	Sizes: []string{"d"},
-	Help: "d values, constant on d/50 pieces (at least 2), levels uniform in\n" +
-		"[0, 10]; lambda = sigma sqrt(d / pieces) / 2",
-	Draw: func(n []int, seed uint64) (Data, error) { return GenerateTV1D(n[0], seed) },
 }
 
 // GenerateTV1D draws a piecewise constant sequence of n values with noise: n/50 pieces (at least 2)

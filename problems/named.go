@@ -19,15 +19,11 @@ type Named struct {
 	Name string
 	// Layout describes the arrays of the problem.
 	Layout
-	// Generator draws data sets for the problem; nil where it uses those of another problem.
-	Generator *Generator
 	// WithGaps is the embedded specification of a sequence with missing values, where Data.Indices are the
 	// places of the others; empty where there is none.
 	WithGaps string
 	// Mixed is the regularizer of a specification with the alpha of Data.Mix; nil where there is none.
 	Mixed func(alpha float64) string
-
-	parsed, gapped func() *spec.Spec
 }
 
 // Layout describes the arrays of a named problem besides y.
@@ -98,55 +94,29 @@ func (l Layout) ofOrders(least, most int) Layout {
 	return l
 }
 
-// Generator draws data sets like those of the paper: see the Generate functions.
-type Generator struct {
-	// Sizes names the sizes that Draw takes: d and p, or rows and cols.
-	Sizes []string
-	// Optional names sizes that may follow these, 0 for the default: entries and rank.
-	Optional []string
-	// Table is the number of the paper's table for these data, 0 if there is none.
-	Table int
-	// Help describes the data.
-	Help string
-	// Numbers is about how many numbers Draw holds; nil for the product of the sizes.
-	Numbers func(sizes []int) float64
-	// Draw draws a data set. Equal seeds give equal data.
-	Draw func(sizes []int, seed uint64) (Data, error)
-}
-
-// The table is filled by init, because generators build problems.
-var registered []Named
-
-func init() {
-	registered = []Named{
-		{Name: "ols", Layout: regression},
-		{Name: "ridge", Layout: regression},
-		{Name: "lasso", Layout: regression, Generator: &lassoGenerator},
-		{Name: "elastic-net", Layout: regression, Mixed: mixedNet},
-		{Name: "group-lasso", Layout: grouped},
-		{Name: "svt", Layout: matrix, Generator: &svtGenerator},
-		{Name: "matrix-completion", Layout: completion, Generator: &completionGenerator},
-		{Name: "robust-pca", Layout: video, Generator: &robustPCAGenerator},
-		{Name: "local-low-rank", Layout: series, Generator: &localLowRankGenerator},
-		{Name: "tv1d", Layout: sequence, Generator: &tv1dGenerator, WithGaps: "tv1d-gaps"},
-		{Name: "tv2d", Layout: picture},
-		{Name: "trend1d", Layout: trend, WithGaps: "trend1d-gaps"},
-		{Name: "whittaker", Layout: placed, WithGaps: "whittaker-gaps"},
-		{Name: "fused-lasso", Layout: regression},
-		{Name: "generalized-lasso", Layout: analyzed},
-	}
-	for i := range registered {
-		n := &registered[i]
-		n.parsed = sync.OnceValue(func() *spec.Spec { return n.parse(n.Name) })
-		n.gapped = sync.OnceValue(func() *spec.Spec { return n.parse(n.WithGaps) })
-	}
+var registered = []Named{
+	{Name: "ols", Layout: regression},
+	{Name: "ridge", Layout: regression},
+	{Name: "lasso", Layout: regression},
+	{Name: "elastic-net", Layout: regression, Mixed: mixedNet},
+	{Name: "group-lasso", Layout: grouped},
+	{Name: "svt", Layout: matrix},
+	{Name: "matrix-completion", Layout: completion},
+	{Name: "robust-pca", Layout: video},
+	{Name: "local-low-rank", Layout: series},
+	{Name: "tv1d", Layout: sequence, WithGaps: "tv1d-gaps"},
+	{Name: "tv2d", Layout: picture},
+	{Name: "trend1d", Layout: trend, WithGaps: "trend1d-gaps"},
+	{Name: "whittaker", Layout: placed, WithGaps: "whittaker-gaps"},
+	{Name: "fused-lasso", Layout: regression},
+	{Name: "generalized-lasso", Layout: analyzed},
 }
 
 // Tol is the tolerance that suits the problem; 0 for the default.
-func (n Named) Tol() float64 { return n.parsed().Solver.Tol }
+func (n Named) Tol() float64 { return n.parse(n.Name).Solver.Tol }
 
 // Unpenalized reports whether nothing is penalized.
-func (n Named) Unpenalized() bool { return n.parsed().Unpenalized() }
+func (n Named) Unpenalized() bool { return n.parse(n.Name).Unpenalized() }
 
 // Registered lists the named problems.
 func Registered() []Named { return slices.Clone(registered) }
@@ -183,13 +153,20 @@ func Regressions() []string {
 	return Those(func(l Layout) bool { return l.Design })
 }
 
+// parsed are the specifications that have been parsed, by their names.
+var parsed sync.Map
+
 func (n *Named) parse(name string) *spec.Spec {
-	s, err := spec.Embedded(name)
-	if err != nil {
-		panic(fmt.Sprintf("problems: the specification %s: %v", name, err))
+	known, ok := parsed.Load(name)
+	if !ok {
+		s, err := spec.Embedded(name)
+		if err != nil {
+			panic(fmt.Sprintf("problems: the specification %s: %v", name, err))
+		}
+		s.Name = n.Name
+		known, _ = parsed.LoadOrStore(name, s)
 	}
-	s.Name = n.Name
-	return s
+	return known.(*spec.Spec)
 }
 
 // specification returns the specification of the data, or else that of the named problem with the
@@ -203,10 +180,10 @@ func specification(name string, d Data) (s *spec.Spec, named *Named, err error) 
 		return nil, nil, fmt.Errorf("problem %q is unknown, expected one of %s", name, strings.Join(Names(), ", "))
 	}
 	n := &registered[i]
-	s = n.parsed()
-	if n.WithGaps != "" && d.Indices != nil {
-		s = n.gapped()
+	if name = n.Name; n.WithGaps != "" && d.Indices != nil {
+		name = n.WithGaps
 	}
+	s = n.parse(name)
 	if d.Mix != nil && n.Mixed != nil {
 		if s, err = n.mixed(*d.Mix); err != nil {
 			return nil, nil, err

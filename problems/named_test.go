@@ -230,17 +230,20 @@ func TestNamedProblemsAreRegistered(t *testing.T) {
 		if slices.Contains(problems.Regressions(), n.Name) != n.Design {
 			t.Errorf("%s: design %t, regressions %v", n.Name, n.Design, problems.Regressions())
 		}
-		if n.Generator == nil {
-			continue
+	}
+	for _, g := range problems.Generators() {
+		n, named := problems.Lookup(g.Name)
+		arrays, err := g.Draw([]int{40, 30, 0, 0}[:len(g.Sizes)+len(g.Optional)], 1)
+		if err != nil || named == g.Scanner || g.Help == "" {
+			t.Errorf("%s: %v, named %t", g.Name, err, named)
 		}
-		sizes := []int{40, 30}[:len(n.Generator.Sizes)]
-		data, err := n.Generator.Draw(sizes, 1)
-		if err != nil {
-			t.Errorf("%s: %v", n.Name, err)
+		by := map[string]dataio.Array{}
+		for _, a := range arrays {
+			by[a.Name] = a
 		}
-		if len(data.YShape) != n.YRank || (data.X != nil) != n.Design || (data.Indices != nil) != n.Selection ||
-			data.Lambda == nil || n.Generator.Help == "" {
-			t.Errorf("%s: the data have y of shape %v, the layout is %+v", n.Name, data.YShape, n.Layout)
+		if rank := len(by["y"].Shape); !g.Scanner && (rank != n.YRank || (by["X"].Data != nil) != n.Design ||
+			(by["indices"].Ints != nil) != n.Selection || by["lambda"].Data == nil) {
+			t.Errorf("%s: the data have y of %d axes, the layout is %+v", g.Name, rank, n.Layout)
 		}
 	}
 	if _, ok := problems.Lookup("lars"); ok {

@@ -11,39 +11,6 @@ import (
 	"surepipe/problems/spec"
 )
 
-// Phantom draws data for a specification of [SpecNames] whose operator is that of a scanner.
-type Phantom struct {
-	// Name is the specification's name.
-	Name string
-	// Sizes names the sizes that Draw takes: d and rows.
-	Sizes []string
-	// Help describes the data.
-	Help    string
-	Numbers func(sizes []int) float64
-	// Draw returns the arrays of a data file. Equal seeds give equal data.
-	Draw func(sizes []int, seed uint64) ([]dataio.Array, error)
-}
-
-// Phantoms lists them.
-func Phantoms() []Phantom {
-	return []Phantom{
-		{
-			Name: "ct", Sizes: []string{"d", "rows"},
-			Help: "a sinogram of d angles in 180 degrees of the Shepp-Logan phantom\n" +
-				"of rows x rows pixels; sigma is 1% of the largest projection",
-			Numbers: func(n []int) float64 { return (8*float64(n[0]) + 2*float64(n[1])) * float64(n[1]) },
-			Draw:    func(n []int, seed uint64) ([]dataio.Array, error) { return GenerateCT(n[0], n[1], seed) },
-		},
-		{
-			Name: "mri", Sizes: []string{"rows"},
-			Help: "complex samples of the Fourier transform of that phantom with a smooth\n" +
-				"phase, on the middle lines and some others, 40% in all; sigma = 0.05",
-			Numbers: func(n []int) float64 { return 8 * float64(n[0]) * float64(n[0]) },
-			Draw:    func(n []int, seed uint64) ([]dataio.Array, error) { return GenerateMRI(n[0], seed) },
-		},
-	}
-}
-
 // sheppLogan is the phantom of Shepp and Logan (1974) with the contrasts of Toft (1996), n x n: the
 // density, half axes, centre and angle in degrees of ellipses in [-1, 1] x [-1, 1].
 func sheppLogan(n int) []float64 {

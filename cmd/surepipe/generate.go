@@ -6,55 +6,37 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"gonum.org/v1/gonum/mat"
-
 	"surepipe/array"
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/internal/dataio"
-	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/lists"
 	"surepipe/internal/stored"
 	"surepipe/problems"
 	"surepipe/study"
 )
 
-// generators lists the problems that generate has data sets for.
-func generators() []problems.Named {
-	return slices.DeleteFunc(problems.Registered(), func(n problems.Named) bool { return n.Generator == nil })
-}
-
-func phantom(name string) (p problems.Phantom, ok bool) {
-	for _, p := range problems.Phantoms() {
-		if p.Name == name {
-			return p, true
-		}
+func generator(name string) (g problems.Generator, ok bool) {
+	all := problems.Generators()
+	i := slices.IndexFunc(all, func(g problems.Generator) bool { return g.Name == name })
+	if i < 0 {
+		return g, false
 	}
-	return p, false
-}
-
-func drawable() []string {
-	phantoms := lists.Map(problems.Phantoms(), func(p problems.Phantom) string { return p.Name })
-	return append(namesOf(generators()), phantoms...)
-}
-
-func namesOf(named []problems.Named) []string {
-	return lists.Map(named, func(n problems.Named) string { return n.Name })
+	return all[i], true
 }
 
 func generateHelp() string {
 	var s strings.Builder
-	describe := func(name, help string) {
-		for line := range strings.SplitSeq(help, "\n") {
+	scanner := false
+	for _, g := range problems.Generators() {
+		if g.Scanner && !scanner {
+			scanner = true
+			s.WriteString("\n\nFor the specifications of these names (surepipe spec ct), with the true image:\n")
+		}
+		name := g.Name
+		for line := range strings.SplitSeq(g.Help, "\n") {
 			fmt.Fprintf(&s, "\n  %-19s %s", name, line)
 			name = ""
 		}
-	}
-	for _, n := range generators() {
-		describe(n.Name, n.Generator.Help)
-	}
-	s.WriteString("\n\nFor the specifications of these names (surepipe spec ct), with the true image:\n")
-	for _, p := range problems.Phantoms() {
-		describe(p.Name, p.Help)
 	}
 	return s.String()
 }
@@ -77,7 +59,7 @@ type generateFlags struct {
 
 func newGenerate() *cobra.Command {
 	var f generateFlags
-	known := drawable()
+	known := lists.Map(problems.Generators(), func(g problems.Generator) string { return g.Name })
 	cmd := &cobra.Command{
 		Use:   "generate",
 		Short: "Write one of the paper's data sets, or one like them",
@@ -100,7 +82,7 @@ values outside [0, 1]: what is clipped there is not normal.`,
   surepipe generate --problem ct --rows 128 --d 90 --out ct.npz
   surepipe generate --from photo.png --sigma 0.1 --seed 1 --out noisy.tif`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, known) },
 	}
 	cli.Bind(cmd, cli.Flag{Name: "problem", To: &f.problem, Usage: strings.Join(known, ", "), Values: known})
 	for i, usage := range []string{"number of observations, length of a sequence, or number of angles",
@@ -129,36 +111,37 @@ values outside [0, 1]: what is clipped there is not normal.`,
 type drawing func() error
 
 // check rejects flags that contradict each other, and sizes that are too large.
-func (f *generateFlags) check(cmd *cobra.Command) (drawing, error) {
-	known := drawable()
-	if !slices.Contains(known, f.problem) {
+func (f *generateFlags) check(cmd *cobra.Command, known []string) (drawing, error) {
+	g, ok := generator(f.problem)
+	if !ok {
 		return nil, study.Errorf("--problem is %q, expected one of %s", f.problem, strings.Join(known, ", "))
 	}
 	if err := f.checkRows(cmd); err != nil {
 		return nil, err
 	}
-	takes, optional, numbers, drawArrays := f.drawer()
-	sizes, err := generateSizes(cmd, f.problem, takes, optional, f.sizes[:])
-	if err != nil {
+	sizes, err := generateSizes(cmd, g, f.sizes[:])
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if f.out == "" {
+	case f.out == "":
 		return nil, study.Errorf("--out is missing, expected the .npz file to write")
-	}
-	if isTable := f.writesTable(); isTable && len(optional) == 0 {
+	case f.writesTable() && g.Optional == nil:
 		return nil, study.Errorf("--out is %q, but only the entries of matrix-completion are written as a table: "+
 			"expected a name that ends in .npz", f.out)
 	}
 	if rows, err := f.rows(cmd, sizes); rows != nil || err != nil {
 		return rows, err
 	}
-	if err := stored.Fits("a data set of this size", 8*numbers(sizes)); err != nil {
+	if err := stored.Fits("a data set of this size", 8*g.Numbers(sizes)); err != nil {
 		return nil, study.Errorf("%s: %w", f.problem, err)
 	}
 	return func() error {
-		arrays, err := drawArrays(sizes, f.seed)
+		arrays, err := g.Draw(sizes, f.seed)
 		if err != nil {
 			return study.Errorf("%s: %w", f.problem, err)
+		}
+		if f.single {
+			single(arrays)
 		}
 		if err := cmd.Context().Err(); err != nil {
 			return err
@@ -169,41 +152,16 @@ func (f *generateFlags) check(cmd *cobra.Command) (drawing, error) {
 		if err := dataio.WriteNPZ(f.out, arrays...); err != nil {
 			return err
 		}
-		f.wrote(cmd, f.try())
+		f.wrote(cmd, f.try(g))
 		return nil
 	}, nil
 }
 
-func (f *generateFlags) drawer() (takes, optional []string, numbers func(sizes []int) float64,
-	draw func(sizes []int, seed uint64) ([]dataio.Array, error)) {
-	if p, ok := phantom(f.problem); ok {
-		return p.Sizes, nil, p.Numbers, p.Draw
-	}
-	named, _ := problems.Lookup(f.problem)
-	if numbers = named.Generator.Numbers; numbers == nil {
-		numbers = func(sizes []int) float64 {
-			product := 1.0
-			for _, n := range sizes {
-				product *= float64(n)
-			}
-			return product
-		}
-	}
-	return named.Generator.Sizes, named.Generator.Optional, numbers,
-		func(sizes []int, seed uint64) ([]dataio.Array, error) {
-			data, err := named.Generator.Draw(sizes, seed)
-			if f.single {
-				return single(dataArrays(data)), err
-			}
-			return dataArrays(data), err
-		}
-}
-
-func (f *generateFlags) run(cmd *cobra.Command) error {
+func (f *generateFlags) run(cmd *cobra.Command, known []string) error {
 	if cmd.Flags().Changed("from") || cmd.Flags().Changed("sigma") {
 		return f.addNoise(cmd)
 	}
-	draw, err := f.check(cmd)
+	draw, err := f.check(cmd, known)
 	if err != nil {
 		return err
 	}
@@ -213,8 +171,8 @@ func (f *generateFlags) run(cmd *cobra.Command) error {
 	return draw()
 }
 
-func (f *generateFlags) try() string {
-	if _, ok := phantom(f.problem); ok {
+func (f *generateFlags) try(g problems.Generator) string {
+	if g.Scanner {
 		return fmt.Sprintf("surepipe spec %s > %s.yaml; surepipe run --spec %s.yaml --data %s", f.problem,
 			f.problem, f.problem, f.out)
 	}
@@ -227,61 +185,24 @@ func (f *generateFlags) wrote(cmd *cobra.Command, try string) {
 
 // generateSizes are the sizes that a generator takes, from the flags of sizeNames. p is 2 d where
 // it is not given, and optional ones are 0.
-func generateSizes(cmd *cobra.Command, problem string, takes, optional []string, given []int) (sizes []int,
-	err error) {
+func generateSizes(cmd *cobra.Command, g problems.Generator, given []int) (sizes []int, err error) {
 	for i, name := range sizeNames {
-		needed := slices.Contains(takes, name)
-		used := needed || slices.Contains(optional, name)
+		needed := slices.Contains(g.Sizes, name)
 		switch changed := cmd.Flags().Changed(name); {
-		case changed && !used:
-			return nil, study.Errorf("--%s does not apply to %s", name, problem)
+		case changed && !needed && !slices.Contains(g.Optional, name):
+			return nil, study.Errorf("--%s does not apply to %s", name, g.Name)
 		case changed && given[i] < 1:
 			return nil, study.Errorf("--%s is %d, expected at least 1", name, given[i])
 		case !changed && needed && name != "p":
-			return nil, study.Errorf("--%s is missing for %s", name, problem)
+			return nil, study.Errorf("--%s is missing for %s", name, g.Name)
 		}
 	}
-	for _, name := range takes {
+	for _, name := range slices.Concat(g.Sizes, g.Optional) {
 		size := given[slices.Index(sizeNames, name)]
 		if name == "p" && size == 0 {
 			size = 2 * given[slices.Index(sizeNames, "d")]
 		}
 		sizes = append(sizes, size)
 	}
-	for _, name := range optional {
-		sizes = append(sizes, given[slices.Index(sizeNames, name)])
-	}
 	return sizes, nil
-}
-
-func generate(problem string, rows, cols int, seed uint64) (problems.Data, error) {
-	named, _ := problems.Lookup(problem)
-	return named.Generator.Draw([]int{rows, cols}, seed)
-}
-
-func dataArrays(data problems.Data) []dataio.Array {
-	arrays := []dataio.Array{
-		{Name: "y", Shape: data.YShape, Data: data.Y},
-		{Name: "mu", Shape: data.YShape, Data: data.Mu},
-	}
-	if data.X != nil {
-		d, p := data.X.Dims()
-		arrays = append(arrays, dataio.Array{Name: "X", Shape: []int{d, p}, Data: data.X.(*mat.Dense).RawMatrix().Data})
-	}
-	ints := func(name string, values []int) {
-		if values != nil {
-			arrays = append(arrays, ndarray.OfIntegers(name, values))
-		}
-	}
-	ints("indices", data.Indices)
-	ints("shape", data.Shape)
-	for _, s := range []struct {
-		name  string
-		value *float64
-	}{{"sigma2", data.Sigma2}, {"lambda", data.Lambda}, {"lambda2", data.Lambda2}, {"gamma", data.Gamma}} {
-		if s.value != nil {
-			arrays = append(arrays, dataio.Array{Name: s.name, Data: []float64{*s.value}})
-		}
-	}
-	return arrays
 }

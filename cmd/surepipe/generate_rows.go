@@ -19,17 +19,15 @@ const rowsProblem = "lasso"
 const singleProblem = "matrix-completion"
 
 // single rounds y and mu to float32s, as which they are written.
-func single(arrays []dataio.Array) []dataio.Array {
+func single(arrays []dataio.Array) {
 	for k, a := range arrays {
-		if a.Name != "y" && a.Name != "mu" {
-			continue
-		}
-		arrays[k].Single = true
-		for i, v := range a.Data {
-			a.Data[i] = float64(float32(v))
+		if a.Name == "y" || a.Name == "mu" {
+			arrays[k].Single = true
+			for i, v := range a.Data {
+				a.Data[i] = float64(float32(v))
+			}
 		}
 	}
-	return arrays
 }
 
 // checkRows rejects the flags of [generateFlags.rows] for other problems.
@@ -78,10 +76,10 @@ func (f *generateFlags) rows(cmd *cobra.Command, sizes []int) (drawing, error) {
 		if err != nil {
 			return study.Errorf("%s: %w", f.problem, err)
 		}
-		if err := dataio.WriteNPZRows(f.out, x, func() []dataio.Array { return dataArrays(data) }); err != nil {
+		if err := dataio.WriteNPZRows(f.out, x, func() []dataio.Array { return problems.Arrays(data) }); err != nil {
 			return err
 		}
-		f.wrote(cmd, f.try())
+		f.wrote(cmd, f.try(problems.Generator{}))
 		return nil
 	}, nil
 }

@@ -25,7 +25,7 @@ func hugeEntries(t *testing.T) (small, huge string, place func(i, j int) (row, c
 	}
 	*data.Lambda = 20
 	place = func(i, j int) (row, column int) { return (i*577 + 11) % rows, (j*307 + 5) % cols }
-	arrays := dataArrays(data)
+	arrays := problems.Arrays(data)
 	small = save(t, arrays...)
 	for k, a := range arrays {
 		switch a.Name {

@@ -303,7 +303,7 @@ func TestBadInputsAreRefusedByName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wideNPZ := save(t, dataArrays(wide)...)
+	wideNPZ := save(t, problems.Arrays(wide)...)
 	for _, c := range []struct{ args, want string }{
 		{"--problem lasso --data " + csv, "which column is the response? Expected --response NAME, one of a, b, c"},
 		{"--problem lasso --data " + bare, "the file has no header line"},

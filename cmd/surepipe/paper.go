@@ -6,12 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
-	"gonum.org/v1/gonum/mat"
 
 	"surepipe"
 	"surepipe/array"
@@ -108,56 +106,57 @@ func (f *paperFlags) scaled(rows, cols int) (int, int) {
 	return int(math.Round(s * float64(rows))), int(math.Round(s * float64(cols)))
 }
 
-// writeData writes the data of a problem that was drawn with rows and cols, and returns the file's
-// name, or, for data above --keep, the command that generates them.
-func (f *paperFlags) writeData(problem string, rows, cols int, data problems.Data) (string, error) {
+// paperData are the data of a problem that were drawn with rows and cols.
+type paperData struct {
+	problems.Data
+	problem    string
+	rows, cols int
+}
+
+// draw draws the data of one of the paper's problems at the scaled size, and writes them to the folder, where there is
+// one. file is their name in it, or, for data above --keep, the command that generates them.
+func (f *paperFlags) draw(problem string, rows, cols int) (d paperData, file string, err error) {
+	d.problem = problem
+	d.rows, d.cols = f.scaled(rows, cols)
+	if d.Data, err = paperTable(problem).draw(d.rows, d.cols, f.seed); err != nil || f.out == "" {
+		return d, "", err
+	}
 	limit, err := parseSize("keep", f.keep)
 	if err != nil {
-		return "", err
+		return d, "", err
 	}
-	bytes := 8 * (len(data.Y) + len(data.Mu) + len(data.Indices))
-	if data.X != nil {
-		bytes += 8 * len(data.X.(*mat.Dense).RawMatrix().Data)
+	arrays, bytes := problems.Arrays(d.Data), 0
+	for _, a := range arrays {
+		bytes += 8 * (len(a.Data) + len(a.Ints))
 	}
-	name := filepath.Join("data", fmt.Sprintf("%s-%dx%d.npz", problem, rows, cols))
+	file = filepath.Join("data", fmt.Sprintf("%s-%dx%d.npz", problem, d.rows, d.cols))
 	if uint64(bytes) > limit {
-		named, _ := problems.Lookup(problem)
-		sizes := named.Generator.Sizes
-		return fmt.Sprintf("surepipe generate --problem %s --%s %d --%s %d --seed %d --out %s", problem, sizes[0],
-			rows, sizes[1], cols, f.seed, name), nil
+		g, _ := generator(problem)
+		return d, fmt.Sprintf("surepipe generate --problem %s --%s %d --%s %d --seed %d --out %s", problem, g.Sizes[0],
+			d.rows, g.Sizes[1], d.cols, f.seed, file), nil
 	}
-	return name, dataio.WriteNPZ(filepath.Join(f.out, name), dataArrays(data)...)
+	return d, file, dataio.WriteNPZ(filepath.Join(f.out, file), arrays...)
 }
 
-func (f *paperFlags) options(problem string, data problems.Data) surepipe.Options {
-	number := func(v *float64) string {
-		if v == nil {
-			return ""
-		}
-		return strconv.FormatFloat(*v, 'g', -1, 64)
+func (f *paperFlags) options(d paperData) surepipe.Options {
+	o := surepipe.Options{Problem: surepipe.Problem(d.problem), Sigma2: *d.Sigma2, Lambda: format(*d.Lambda),
+		Compute: surepipe.Compute{Seed: f.seed, Device: f.device, Trace: hutch.HutchPP, Queries: f.queries,
+			Parallel: f.parallel}}
+	if d.Gamma != nil {
+		o.Gamma = format(*d.Gamma)
 	}
-	return surepipe.Options{Problem: surepipe.Problem(problem), Sigma2: *data.Sigma2, Lambda: number(data.Lambda),
-		Gamma: number(data.Gamma), Compute: surepipe.Compute{Seed: f.seed, Device: f.device, Trace: hutch.HutchPP,
-			Queries: f.queries, Parallel: f.parallel}}
+	return o
 }
 
-func (f *paperFlags) open(data problems.Data, o surepipe.Options, line *bar.Line) (*surepipe.Estimator, error) {
-	a := surepipe.Arrays{X: data.X, Y: data.Y, Shape: data.YShape, Mu: data.Mu}
-	if data.Indices != nil {
-		a.Indices, a.Shape = data.Indices, data.Shape
+func (f *paperFlags) open(d problems.Data, o surepipe.Options, line *bar.Line) (*surepipe.Estimator, error) {
+	a := surepipe.Arrays{X: d.X, Y: d.Y, Shape: d.YShape, Mu: d.Mu}
+	if d.Indices != nil {
+		a.Indices, a.Shape = d.Indices, d.Shape
 	}
-	d, err := a.Data()
+	data, err := a.Data()
 	if err != nil {
 		return nil, err
 	}
 	o.Progress = line.Follower()
-	return surepipe.Open(line.Preparing(f.cmd.Context()), d, o)
-}
-
-func matrixOf(columns []string, rows [][]float64) dataio.Array {
-	a := dataio.Array{Shape: []int{len(rows), len(columns)}, Labels: dataio.Labels{Columns: columns}}
-	for _, row := range rows {
-		a.Data = append(a.Data, row...)
-	}
-	return a
+	return surepipe.Open(line.Preparing(f.cmd.Context()), data, o)
 }

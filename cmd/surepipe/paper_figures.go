@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -14,8 +15,6 @@ import (
 	"surepipe/cmd/surepipe/internal/report"
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
-	"surepipe/internal/lists"
-	"surepipe/problems"
 	"surepipe/study"
 )
 
@@ -90,22 +89,19 @@ func (f *figures) run() error {
 	}
 	ctx := f.cmd.Context()
 	notConverged := 0
-	for _, one := range []struct {
-		name string
-		draw func(context.Context) (int, error)
-	}{
-		{"1", func(ctx context.Context) (int, error) {
+	for k, draw := range []func(context.Context) (int, error){
+		func(ctx context.Context) (int, error) {
 			return f.spread(ctx, 1, "matrix-completion", "Matrix completion", 2000, 1000, 0.025)
-		}},
-		{"2", func(ctx context.Context) (int, error) {
+		},
+		func(ctx context.Context) (int, error) {
 			return f.spread(ctx, 2, "robust-pca", "Robust PCA", 1000, 1000, 0.03)
-		}},
-		{"3", f.curves},
+		},
+		f.curves,
 	} {
-		if f.which != "all" && f.which != one.name {
+		if f.which != "all" && f.which != strconv.Itoa(k+1) {
 			continue
 		}
-		n, err := one.draw(ctx)
+		n, err := draw(ctx)
 		if err != nil {
 			return err
 		}
@@ -119,93 +115,83 @@ func (f *figures) run() error {
 	return nil
 }
 
-// simulate runs the estimator at samples around the data's mu, from sample 0 on. It keeps the lines
-// in the named file of the folder, and continues with those that are there.
-func (f *figures) simulate(ctx context.Context, data problems.Data, problem, name, title string) (*surepipe.Spread,
-	error) {
-	line := bar.New(f.cmd)
-	defer line.Close()
-	line.Label(title+": ", "samples")
-	e, err := f.open(data, f.options(problem, data), line)
-	if err != nil {
-		return nil, err
-	}
-	defer e.Close()
-	m, err := e.MonteCarloBelow(ctx, surepipe.Draws{Count: f.samples, Seeds: f.seeds, File: filepath.Join(f.out, name)})
-	if err != nil {
-		return nil, err
-	}
-	return (&estimation{cmd: f.cmd}).compute(m, line, "the same command")
-}
-
-func (f *figures) save(name string, fig figure.Figure) error {
-	for _, format := range []string{".png", ".svg"} {
-		if err := figure.Save(filepath.Join(f.out, name+format), fig); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
+// spread draws figure 1 or 2: the estimates at samples around the data's mu, from sample 0 on, whose lines are kept in a
+// file and continued.
 func (f *figures) spread(ctx context.Context, number int, problem, title string, rows, cols int,
 	papers float64) (notConverged int, err error) {
-	rows, cols = f.scaled(rows, cols)
-	data, err := generate(problem, rows, cols, f.seed)
+	data, _, err := f.draw(problem, rows, cols)
 	if err != nil {
 		return 0, err
 	}
-	if _, err := f.writeData(problem, rows, cols, data); err != nil {
+	line := bar.New(f.cmd)
+	defer line.Close()
+	line.Label(fmt.Sprintf("figure %d: ", number), "samples")
+	e, err := f.open(data.Data, f.options(data), line)
+	if err != nil {
 		return 0, err
 	}
-	name := fmt.Sprintf("figure%d-%s", number, problem)
-	s, err := f.simulate(ctx, data, problem, name+".jsonl", fmt.Sprintf("figure %d", number))
+	defer e.Close()
+	name := filepath.Join(f.out, fmt.Sprintf("figure%d-%s", number, problem))
+	m, err := e.MonteCarloBelow(ctx, surepipe.Draws{Count: f.samples, Seeds: f.seeds, File: name + ".jsonl"})
+	if err != nil {
+		return 0, err
+	}
+	s, err := (&estimation{cmd: f.cmd}).compute(m, line, "the same command")
 	if err != nil {
 		return 0, err
 	}
 	risk := *s.MeanLoss
-	relative := func(x []float64, to float64) []float64 {
-		return lists.Map(x, func(v float64) float64 { return (v - to) / risk })
+	table := tableOf("over_seeds", "sample_or_seed", "sure", "loss", "relative_error")
+	var samples, seeds []float64
+	for i, sure := range s.PerSample.SURE {
+		samples = append(samples, (sure-risk)/risk)
+		table.Data = append(table.Data, 0, float64(i), sure, s.PerSample.Loss[i], samples[i])
 	}
-	samples, seeds := relative(s.PerSample.SURE, risk), relative(s.PerSeed.SURE, *s.SeedsMeanSURE)
-	h := figure.Histogram{
-		Title:   fmt.Sprintf("%s %d × %d, d = %d", title, rows, cols, s.D),
-		Label:   "error relative to the Monte Carlo risk",
-		Samples: samples, SamplesName: "SURE over samples of y", Seeds: seeds,
-		SeedsName: "SURE over seeds at one y, about its mean",
+	for i, sure := range s.PerSeed.SURE {
+		seeds = append(seeds, (sure-*s.SeedsMeanSURE)/risk)
+		table.Data = append(table.Data, 1, float64(i), sure, s.PerSample.Loss[0], seeds[i])
 	}
-	if err := f.save(name, h); err != nil {
-		return 0, err
-	}
-	var table [][]float64
-	for i, v := range samples {
-		table = append(table, []float64{0, float64(i), s.PerSample.SURE[i], s.PerSample.Loss[i], v})
-	}
-	for k, v := range seeds {
-		table = append(table, []float64{1, float64(k), s.PerSeed.SURE[k], s.PerSample.Loss[0], v})
-	}
-	columns := []string{"over_seeds", "sample_or_seed", "sure", "loss", "relative_error"}
-	if err := dataio.WriteCSV(filepath.Join(f.out, name+".csv"), matrixOf(columns, table)); err != nil {
-		return 0, err
-	}
-	largest := func(x []float64) float64 { return 100 * max(slices.Max(x), -slices.Min(x)) }
+	largest := 100 * max(slices.Max(samples), -slices.Min(samples))
 	text := fmt.Sprintf(`figure %d: %s %d x %d, d = %d
   Monte Carlo risk          %.4g a coordinate (mean loss over %d samples)
   mean of SURE - loss       %.2g ± %.2g of it
   largest error of SURE     %.2f%% of it; the paper's %.1f%% over 2000 samples at full size
   spread over samples       %.2f%% (standard deviation)
   spread over %3d seeds     %.2f%%
-`, number, title, rows, cols, s.D, risk/float64(s.D), s.Samples, *s.MeanError/risk,
-		*s.MeanErrorStdErr/risk,
-		largest(samples), 100*papers, 100**s.SDSURE/risk, s.Seeds, 100**s.SeedsSDSURE/risk)
+`, number, title, data.rows, data.cols, s.D, risk/float64(s.D), s.Samples, *s.MeanError/risk,
+		*s.MeanErrorStdErr/risk, largest, 100*papers, 100**s.SDSURE/risk, s.Seeds, 100**s.SeedsSDSURE/risk)
 	if rates := report.Rates(&s.Speed); rates != "" {
 		text += "  throughput                " + rates + "\n"
 	}
-	return s.NotConverged, f.report(number, text)
+	return s.NotConverged, f.keep(number, name, text, table, figure.Histogram{
+		Title: fmt.Sprintf("%s %d × %d, d = %d", title, data.rows, data.cols, s.D),
+		Label: "error relative to the Monte Carlo risk", Samples: samples, SamplesName: "SURE over samples of y",
+		Seeds: seeds, SeedsName: "SURE over seeds at one y, about its mean",
+	})
 }
 
-func (f *figures) report(number int, text string) error {
+// tableOf is a table without rows; its cells are those of Data.
+func tableOf(columns ...string) dataio.Array {
+	return dataio.Array{Labels: dataio.Labels{Columns: columns}}
+}
+
+// keep draws a figure, and one of its errors where there is one, and writes the numbers in it and what it says, which it
+// prints.
+func (f *figures) keep(number int, name, text string, table dataio.Array, figures ...figure.Figure) error {
+	cols := len(table.Labels.Columns)
+	table.Shape = []int{len(table.Data) / cols, cols}
+	if err := dataio.WriteCSV(name+".csv", table); err != nil {
+		return err
+	}
+	for k, suffix := range []string{"", "-errors"}[:len(figures)] {
+		for _, format := range []string{".png", ".svg"} {
+			if err := figure.Save(name+suffix+format, figures[k]); err != nil {
+				return err
+			}
+		}
+	}
 	if _, err := fmt.Fprint(f.cmd.OutOrStdout(), text); err != nil {
 		return err
 	}
-	return dataio.WriteFile(filepath.Join(f.out, fmt.Sprintf("figure%d.txt", number)), write([]byte(text)))
+	return writeText(filepath.Join(f.out, fmt.Sprintf("figure%d.txt", number)), text)
 }

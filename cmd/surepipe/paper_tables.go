@@ -2,8 +2,8 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -19,6 +19,7 @@ import (
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/hutch"
 	"surepipe/internal/dataio"
+	"surepipe/internal/lists"
 	"surepipe/internal/stored"
 	"surepipe/problems"
 	"surepipe/study"
@@ -36,42 +37,56 @@ type paperValues struct {
 	Risk          float64 `json:"risk"`
 }
 
-// paperRow is one row of the paper's Tables I to III. LASSO has rows observations of cols
-// variables.
+// paperRow is a row of a table: the size of the problem, and the paper's values.
 type paperRow struct {
-	problem    string
 	rows, cols int
 	paper      paperValues
 }
 
-// paperRows are the rows of the tables, in the paper's order.
-var paperRows = []paperRow{
-	{"lasso", 250, 500, paperValues{0.51, 2.54, 0.51, 252, 0.52, 0.48}},
-	{"lasso", 500, 1000, paperValues{0.37, 2.89, 0.43, 1929, 0.40, 0.50}},
-	{"lasso", 2500, 5000, paperValues{0.58, 3.10, 0, 0, 0.57, 0.51}},
-	{"lasso", 5000, 10000, paperValues{0.47, 9.19, 0, 0, 0.46, 0.53}},
-	{"lasso", 25000, 50000, paperValues{0.58, 287, 0, 0, 0.58, 0.54}},
-	{"matrix-completion", 20, 10, paperValues{1.16, 5.20, 1.15, 1.51, 0, 1.33}},
-	{"matrix-completion", 100, 50, paperValues{0.88, 49.9, 0.86, 2246, 0, 0.96}},
-	{"matrix-completion", 200, 100, paperValues{0.84, 45.1, 0.84, 15866, 0, 0.90}},
-	{"matrix-completion", 1000, 500, paperValues{1.69, 41.2, 0, 0, 0, 1.70}},
-	{"matrix-completion", 2000, 1000, paperValues{0.74, 114, 0, 0, 0, 0.74}},
-	{"robust-pca", 10, 10, paperValues{5.13, 16.0, 5.14, 1.15, 0, 5.01}},
-	{"robust-pca", 50, 50, paperValues{0.53, 19.9, 0.53, 115, 0, 0.59}},
-	{"robust-pca", 100, 100, paperValues{0.31, 21.5, 0.31, 1116, 0, 0.34}},
-	{"robust-pca", 500, 500, paperValues{0.27, 22.1, 0, 0, 0, 0.27}},
-	{"robust-pca", 1000, 1000, paperValues{0.44, 31.4, 0, 0, 0, 0.44}},
+// tabled is a table: its problem, whose data it draws, and its rows.
+type tabled struct {
+	problem string
+	draw    func(rows, cols int, seed uint64) (problems.Data, error)
+	rows    []paperRow
 }
 
-// bytes is the least memory that a run of a rows x cols problem needs.
-func (r paperRow) bytes(rows, cols int) uint64 {
-	entries := uint64(rows) * uint64(cols)
-	if r.problem == "lasso" {
-		// X, its active columns (about a fifth), their Gram matrix and its inverse.
-		return 8 * entries * 3 / 2
+// paperTables are Tables I to III, with the rows in the paper's order. LASSO has rows observations of cols variables.
+var paperTables = []tabled{
+	{"lasso", problems.GenerateLasso, []paperRow{
+		{250, 500, paperValues{0.51, 2.54, 0.51, 252, 0.52, 0.48}},
+		{500, 1000, paperValues{0.37, 2.89, 0.43, 1929, 0.40, 0.50}},
+		{2500, 5000, paperValues{0.58, 3.10, 0, 0, 0.57, 0.51}},
+		{5000, 10000, paperValues{0.47, 9.19, 0, 0, 0.46, 0.53}},
+		{25000, 50000, paperValues{0.58, 287, 0, 0, 0.58, 0.54}},
+	}},
+	{"matrix-completion", problems.GenerateMatrixCompletion, []paperRow{
+		{20, 10, paperValues{1.16, 5.20, 1.15, 1.51, 0, 1.33}},
+		{100, 50, paperValues{0.88, 49.9, 0.86, 2246, 0, 0.96}},
+		{200, 100, paperValues{0.84, 45.1, 0.84, 15866, 0, 0.90}},
+		{1000, 500, paperValues{1.69, 41.2, 0, 0, 0, 1.70}},
+		{2000, 1000, paperValues{0.74, 114, 0, 0, 0, 0.74}},
+	}},
+	{"robust-pca", problems.GenerateRobustPCA, []paperRow{
+		{10, 10, paperValues{5.13, 16.0, 5.14, 1.15, 0, 5.01}},
+		{50, 50, paperValues{0.53, 19.9, 0.53, 115, 0, 0.59}},
+		{100, 100, paperValues{0.31, 21.5, 0.31, 1116, 0, 0.34}},
+		{500, 500, paperValues{0.27, 22.1, 0, 0, 0, 0.27}},
+		{1000, 1000, paperValues{0.44, 31.4, 0, 0, 0, 0.44}},
+	}},
+}
+
+func paperTable(problem string) tabled {
+	return paperTables[slices.IndexFunc(paperTables, func(t tabled) bool { return t.problem == problem })]
+}
+
+// bytes is the least memory that a run of a rows x cols problem needs: LASSO X, its active columns (about a fifth),
+// their Gram matrix and its inverse, the others a few dozen matrices of probes, sketch and basis.
+func (t tabled) bytes(rows, cols int) uint64 {
+	entries := 8 * uint64(rows) * uint64(cols)
+	if t.problem == paperTables[0].problem {
+		return entries * 3 / 2
 	}
-	// A few dozen matrices: probes, sketch and basis.
-	return 8 * entries * 250
+	return entries * 250
 }
 
 // tableLine is a row of a table in tables.jsonl: the keys of surepipe run, and further ones.
@@ -106,21 +121,10 @@ paper's values are those of its own sizes.
 with the keys of surepipe run, and the data in data/ or, for large data, the command that
 generates them bit for bit.`
 
-func tabledProblems() []problems.Named {
-	tabled := slices.DeleteFunc(generators(), func(n problems.Named) bool { return n.Generator.Table == 0 })
-	slices.SortFunc(tabled, func(a, b problems.Named) int { return a.Generator.Table - b.Generator.Table })
-	return tabled
-}
-
-func tableOf(problem string) int {
-	named, _ := problems.Lookup(problem)
-	return named.Generator.Table
-}
-
 func newPaperTables(use string, samples int) *cobra.Command {
 	var f paperFlags
 	var problem, largest string
-	tabled := namesOf(tabledProblems())
+	known := lists.Map(paperTables, func(t tabled) string { return t.problem })
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "Print the paper's tables with our values and times beside its own",
@@ -129,8 +133,8 @@ func newPaperTables(use string, samples int) *cobra.Command {
   surepipe paper tables --problem matrix-completion --scale 0.2`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if problem != "all" && !slices.Contains(tabled, problem) {
-				return study.Errorf("--problem is %q, expected all or one of %s", problem, strings.Join(tabled, ", "))
+			if problem != "all" && !slices.Contains(known, problem) {
+				return study.Errorf("--problem is %q, expected all or one of %s", problem, strings.Join(known, ", "))
 			}
 			if samples < 0 || samples == 1 {
 				return study.Errorf("--samples is %d, expected at least 2, or 0 for none", samples)
@@ -142,15 +146,14 @@ func newPaperTables(use string, samples int) *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
-			t := tables{cmd: cmd, flags: &f, samples: samples}
-			return t.run(problem, limit)
+			return (&tables{paperFlags: &f, samples: samples}).run(problem, limit)
 		},
 	}
 	f.register(cmd)
 	problem, largest = "all", humanize.IBytes(uint64(stored.Memory())*3/4)
 	cli.Bind(cmd,
-		cli.Flag{Name: "problem", To: &problem, Usage: "all, " + strings.Join(tabled, ", "),
-			Values: append([]string{"all"}, tabled...)},
+		cli.Flag{Name: "problem", To: &problem, Usage: "all, " + strings.Join(known, ", "),
+			Values: append([]string{"all"}, known...)},
 		cli.Flag{Name: "largest", To: &largest, Usage: "leave out rows that need more memory than this"},
 		cli.Flag{Name: "samples", To: &samples, Usage: "further samples for the Monte Carlo risk; 0 leaves it out"})
 	return cmd
@@ -158,15 +161,14 @@ func newPaperTables(use string, samples int) *cobra.Command {
 
 // tables computes, prints and keeps rows.
 type tables struct {
-	cmd     *cobra.Command
-	flags   *paperFlags
+	*paperFlags
 	samples int
 	lines   []tableLine
 }
 
 func (t *tables) run(problem string, limit uint64) error {
-	if t.flags.out != "" {
-		if err := t.flags.makeFolder(); err != nil {
+	if t.out != "" {
+		if err := t.makeFolder(); err != nil {
 			return err
 		}
 	}
@@ -175,28 +177,30 @@ func (t *tables) run(problem string, limit uint64) error {
 		return err
 	}
 	notConverged := false
-	for _, row := range paperRows {
-		rows, cols := t.flags.scaled(row.rows, row.cols)
-		bytes := row.bytes(rows, cols)
-		switch {
-		case problem != "all" && row.problem != problem:
-			continue
-		case bytes > limit:
-			fmt.Fprintf(t.cmd.ErrOrStderr(), "surepipe: %s %d x %d is left out: it takes about %s\n", row.problem,
-				rows, cols, humanize.Bytes(bytes))
-			continue
-		}
-		line, err := t.row(row, rows, cols, bytes)
-		if err != nil {
-			return err
-		}
-		t.lines = append(t.lines, line)
-		notConverged = notConverged || !line.converged()
-		if _, err := fmt.Fprintln(out, line.text(t.samples > 0)); err != nil {
-			return err
-		}
-		if err := t.keep(line.Table); err != nil {
-			return err
+	for k, table := range paperTables {
+		for _, r := range table.rows {
+			rows, cols := t.scaled(r.rows, r.cols)
+			bytes := table.bytes(rows, cols)
+			switch {
+			case problem != "all" && table.problem != problem:
+				continue
+			case bytes > limit:
+				fmt.Fprintf(t.cmd.ErrOrStderr(), "surepipe: %s %d x %d is left out: it takes about %s\n",
+					table.problem, rows, cols, humanize.Bytes(bytes))
+				continue
+			}
+			line := tableLine{Table: k + 1, Rows: rows, Cols: cols, Paper: r.paper}
+			if err := t.row(&line, table.problem, r, bytes); err != nil {
+				return err
+			}
+			t.lines = append(t.lines, line)
+			notConverged = notConverged || !line.converged()
+			if _, err := fmt.Fprintln(out, line.text(t.samples > 0)); err != nil {
+				return err
+			}
+			if err := t.keep(line.Table); err != nil {
+				return err
+			}
 		}
 	}
 	if notConverged {
@@ -205,63 +209,59 @@ func (t *tables) run(problem string, limit uint64) error {
 	return nil
 }
 
-func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, err error) {
-	ctx := t.cmd.Context()
-	data, err := generate(r.problem, rows, cols, t.flags.seed)
+// row fills a line.
+func (t *tables) row(line *tableLine, problem string, r paperRow, bytes uint64) error {
+	data, file, err := t.draw(problem, r.rows, r.cols)
 	if err != nil {
-		return line, err
+		return err
 	}
-	line = tableLine{Table: tableOf(r.problem), Rows: rows, Cols: cols, Paper: r.paper}
-	if t.flags.out != "" {
-		if line.Data, err = t.flags.writeData(r.problem, rows, cols, data); err != nil {
-			return line, err
-		}
-	}
+	line.Data = file
 	progress := bar.New(t.cmd)
 	defer progress.Close()
-	progress.Label(fmt.Sprintf("%s %d x %d: ", r.problem, rows, cols), "samples")
-	o := t.flags.options(r.problem, data)
+	progress.Label(fmt.Sprintf("%s %d x %d: ", problem, line.Rows, line.Cols), "samples")
+	o := t.options(data)
 	o.Parallel = 1
-	e, err := t.flags.open(data, o, progress)
+	e, err := t.open(data.Data, o, progress)
 	if err != nil {
-		return line, err
+		return err
 	}
 	defer e.Close()
-	fit, err := e.Fit(ctx)
+	fit, err := e.Fit(t.cmd.Context())
 	if err != nil {
-		return line, err
+		return err
 	}
 	line.Result = fit.Result
-	if r.problem == "lasso" {
-		risk, nonzeros := fit.Risk(), 0
+	if problem == paperTables[0].problem {
+		risk := fit.Risk()
+		terms := risk.Terms()
+		terms.Divergence = 0
 		for _, b := range risk.DenseB() {
 			if b != 0 {
-				nonzeros++
+				terms.Divergence++
 			}
 		}
-		terms := risk.Terms()
-		terms.Divergence = float64(nonzeros)
 		analytic := terms.SURE()
 		line.Analytic = &analytic
 	}
 	if t.samples > 0 {
-		var s *surepipe.Spread
-		if s, err = t.losses(data, o, bytes, progress); err == nil {
-			line.Risk, line.RiskStdErr, line.RiskSamples = s.MeanLoss, s.MeanLossStdErr, s.Samples
+		s, err := t.losses(data.Data, o, bytes, progress)
+		if err != nil {
+			return err
 		}
+		line.Risk, line.RiskStdErr, line.RiskSamples = s.MeanLoss, s.MeanLossStdErr, s.Samples
 	}
-	return line, err
+	return nil
 }
 
 // losses sums up ||mu_hat - mu||^2 at further samples. Their divergence is not used, and is estimated with the fewest
 // probes. For a large row one sample is in flight at a time.
 func (t *tables) losses(data problems.Data, o surepipe.Options, bytes uint64, line *bar.Line) (*surepipe.Spread,
 	error) {
-	o.Trace, o.Queries, o.Parallel = hutch.Hutchinson, 2, t.flags.parallel
+	o.Trace, o.Queries, o.Parallel = hutch.Hutchinson, 2, t.parallel
 	if 2*bytes > uint64(stored.Memory()) {
 		o.Parallel = 1
 	}
-	e, err := t.flags.open(data, o, line)
+	e, err := t.open(data, o, line)
 	if err != nil {
 		return nil, err
 	}
@@ -299,76 +299,86 @@ func (l *tableLine) text(risk bool) string {
 	return text
 }
 
-var tableColumns = []string{
-	"problem", "rows", "cols", "d", "p", "sure_per_d", "sure_stderr_per_d", "analytic_sure_per_d", "loss_per_d",
-	"risk_per_d", "risk_stderr_per_d", "converged",
-	"solve_seconds", "divergence_seconds", "total_seconds", "device",
-	"paper_sure_per_d", "paper_seconds", "paper_cvxpylayers_sure_per_d", "paper_cvxpylayers_seconds",
-	"paper_analytic_sure_per_d", "paper_risk_per_d",
+// tableColumns are those of the .csv files. A value of 0 of the paper's is one that it does not give.
+var tableColumns = []struct {
+	name string
+	of   func(l *tableLine) string
+}{
+	{"problem", func(l *tableLine) string { return l.Problem }},
+	{"rows", func(l *tableLine) string { return strconv.Itoa(l.Rows) }},
+	{"cols", func(l *tableLine) string { return strconv.Itoa(l.Cols) }},
+	{"d", func(l *tableLine) string { return strconv.Itoa(l.D) }},
+	{"p", func(l *tableLine) string { return strconv.Itoa(l.P) }},
+	{"sure_per_d", func(l *tableLine) string { return l.each(l.SURE) }},
+	{"sure_stderr_per_d", func(l *tableLine) string { return l.each(l.SUREStdErr) }},
+	{"analytic_sure_per_d", func(l *tableLine) string { return l.each(l.Analytic) }},
+	{"loss_per_d", func(l *tableLine) string { return l.each(l.Loss) }},
+	{"risk_per_d", func(l *tableLine) string { return l.each(l.Risk) }},
+	{"risk_stderr_per_d", func(l *tableLine) string { return l.each(l.RiskStdErr) }},
+	{"converged", func(l *tableLine) string { return strconv.FormatBool(l.converged()) }},
+	{"solve_seconds", func(l *tableLine) string { return format(l.Seconds.Solve) }},
+	{"divergence_seconds", func(l *tableLine) string { return format(l.Seconds.Divergence) }},
+	{"total_seconds", func(l *tableLine) string { return format(l.Seconds.Total) }},
+	{"device", func(l *tableLine) string { return l.Device }},
+	{"paper_sure_per_d", func(l *tableLine) string { return known(l.Paper.SURE) }},
+	{"paper_seconds", func(l *tableLine) string { return known(l.Paper.Seconds) }},
+	{"paper_cvxpylayers_sure_per_d", func(l *tableLine) string { return known(l.Paper.LayersSURE) }},
+	{"paper_cvxpylayers_seconds", func(l *tableLine) string { return known(l.Paper.LayersSeconds) }},
+	{"paper_analytic_sure_per_d", func(l *tableLine) string { return known(l.Paper.Analytic) }},
+	{"paper_risk_per_d", func(l *tableLine) string { return known(l.Paper.Risk) }},
 }
 
-func (l *tableLine) cells() []string {
-	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
-	per := func(v *float64) string {
-		if v == nil {
-			return ""
-		}
-		return number(*v / float64(l.D))
+func (l *tableLine) each(v *float64) string {
+	if v == nil {
+		return ""
 	}
-	known := func(v float64) string {
-		if v == 0 {
-			return ""
-		}
-		return number(v)
+	return format(*v / float64(l.D))
+}
+
+func known(v float64) string {
+	if v == 0 {
+		return ""
 	}
-	return []string{
-		l.Problem, strconv.Itoa(l.Rows), strconv.Itoa(l.Cols), strconv.Itoa(l.D), strconv.Itoa(l.P),
-		per(l.SURE), per(l.SUREStdErr), per(l.Analytic), per(l.Loss), per(l.Risk), per(l.RiskStdErr),
-		strconv.FormatBool(l.converged()),
-		number(l.Seconds.Solve), number(l.Seconds.Divergence), number(l.Seconds.Total), l.Device,
-		number(l.Paper.SURE), number(l.Paper.Seconds), known(l.Paper.LayersSURE), known(l.Paper.LayersSeconds),
-		known(l.Paper.Analytic), number(l.Paper.Risk),
-	}
+	return format(v)
 }
 
 // keep writes the rows so far of a table, and of all tables, to the folder.
 func (t *tables) keep(table int) error {
-	if t.flags.out == "" {
+	if t.out == "" {
 		return nil
 	}
-	var all, cells bytes.Buffer
+	cells := make([][]string, 1)
+	for _, c := range tableColumns {
+		cells[0] = append(cells[0], c.name)
+	}
+	var all bytes.Buffer
 	text := t.header() + "\n"
-	w := csv.NewWriter(&cells)
-	w.Write(tableColumns) // to memory: it does not fail
 	for i := range t.lines {
 		l := &t.lines[i]
-		line, err := json.Marshal(l)
-		if err != nil {
+		if err := study.WriteLine(&all, l); err != nil {
 			return err
 		}
-		all.Write(append(line, '\n'))
-		if l.Table == table {
-			text += l.text(t.samples > 0) + "\n"
-			w.Write(l.cells())
+		if l.Table != table {
+			continue
 		}
-	}
-	w.Flush()
-	if t.flags.scale < 1 {
-		text += fmt.Sprintf("Sizes are %g of the paper's, whose values are those of its own sizes.\n", t.flags.scale)
-	}
-	name := filepath.Join(t.flags.out, fmt.Sprintf("table%d-%s", table, tabledProblems()[table-1].Name))
-	for path, text := range map[string][]byte{filepath.Join(t.flags.out, "tables.jsonl"): all.Bytes(),
-		name + ".csv": cells.Bytes(), name + ".txt": []byte(text)} {
-		if err := dataio.WriteFile(path, write(text)); err != nil {
-			return err
+		text += l.text(t.samples > 0) + "\n"
+		var record []string
+		for _, c := range tableColumns {
+			record = append(record, c.of(l))
 		}
+		cells = append(cells, record)
 	}
-	return nil
+	if t.scale < 1 {
+		text += fmt.Sprintf("Sizes are %g of the paper's, whose values are those of its own sizes.\n", t.scale)
+	}
+	name := filepath.Join(t.out, fmt.Sprintf("table%d-%s", table, paperTables[table-1].problem))
+	return cmp.Or(writeText(filepath.Join(t.out, "tables.jsonl"), all.String()), writeText(name+".txt", text),
+		dataio.WriteFile(name+".csv", func(w io.Writer) error { return csv.NewWriter(w).WriteAll(cells) }))
 }
 
-func write(text []byte) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := w.Write(text)
+func writeText(path, text string) error {
+	return dataio.WriteFile(path, func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
 		return err
-	}
+	})
 }

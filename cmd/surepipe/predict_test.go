@@ -141,7 +141,7 @@ func TestPredictionsOfEntries(t *testing.T) {
 	}
 	fitted, out := filepath.Join(dir, "fit.npz"), filepath.Join(dir, "missing.csv")
 	if status, _, stderr := command(t, "run", "--problem", "matrix-completion", "--data",
-		save(t, dataArrays(data)...), "--out", fitted); status != exitDone {
+		save(t, problems.Arrays(data)...), "--out", fitted); status != exitDone {
 		t.Fatal(stderr)
 	}
 	b := readArray(t, fitted, "b")
@@ -239,7 +239,7 @@ func TestBadPredictionsAreRefused(t *testing.T) {
 	matrix := text(t, "m.csv", "1,2\n3,4\n")
 	for _, args := range [][]string{
 		{"run", "--problem", "ridge", "--lambda", "1", "--data", table, "--response", "y", "--out", fitted},
-		{"run", "--problem", "matrix-completion", "--data", save(t, dataArrays(completion)...), "--out", entries},
+		{"run", "--problem", "matrix-completion", "--data", save(t, problems.Arrays(completion)...), "--out", entries},
 		{"run", "--problem", "svt", "--lambda", "1", "--data", matrix, "--out", svt},
 	} {
 		if status, _, stderr := command(t, args...); status != exitDone {
@@ -336,7 +336,7 @@ func TestCoefficientsHaveNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	o = object(t, "run", "--problem", "lasso", "--coefficients", "--lambda", "0.5max", "--data",
-		save(t, dataArrays(wide)...))
+		save(t, problems.Arrays(wide)...))
 	if o["debiased_by"] != study.ByScores || o["debiased_sigma2"] != nil || len(o["coefficients"].([]any)) != 30 {
 		t.Errorf("%v, %v", o["debiased_by"], o["debiased_absent"])
 	}

@@ -31,7 +31,7 @@ func TestSigma2FromFits(t *testing.T) {
 		t.Fatal(err)
 	}
 	wide.Sigma2 = nil
-	data := save(t, dataArrays(wide)...)
+	data := save(t, problems.Arrays(wide)...)
 	for _, c := range []struct{ problem, data, lambda string }{
 		{"lasso", data, "0.2max"},
 		{"ridge", data, "100"},

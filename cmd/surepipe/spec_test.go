@@ -43,7 +43,7 @@ func addGroups(t *testing.T, path string, p int) {
 	for j := range labels {
 		labels[j] = float64(j / 4)
 	}
-	if err := dataio.WriteNPZ(path, append(dataArrays(file.Data), floats("groups", labels, p))...); err != nil {
+	if err := dataio.WriteNPZ(path, append(problems.Arrays(file.Data), floats("groups", labels, p))...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -59,7 +59,7 @@ func addDifferences(t *testing.T, path string, p int) {
 	for i := range p - 1 {
 		d[i*p+i], d[i*p+i+1] = -1, 1
 	}
-	if err := dataio.WriteNPZ(path, append(dataArrays(file.Data), floats("D", d, p-1, p))...); err != nil {
+	if err := dataio.WriteNPZ(path, append(problems.Arrays(file.Data), floats("D", d, p-1, p))...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -184,7 +184,7 @@ func TestExamplesRunOnTheirData(t *testing.T) {
 	for j := range 10 {
 		bound[j], sum[39-j] = -1, 1
 	}
-	arrays := append(dataArrays(data), floats("groups", groups, 40), floats("G", bound, 1, 40),
+	arrays := append(problems.Arrays(data), floats("groups", groups, 40), floats("G", bound, 1, 40),
 		floats("h", []float64{-1}, 1), floats("E", sum, 1, 40), floats("e", []float64{0}, 1))
 	write("regression.npz", dataio.WriteNPZ(regression, arrays...))
 
