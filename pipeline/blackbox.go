@@ -61,8 +61,8 @@ const (
 	//
 	// is an unbiased estimate of the risk of any f, at noise of variance (1 + alpha) sigma2
 	// (Oliveira, Lei and Tibshirani, Unbiased risk estimation in the normal means problem via
-	// coupled bootstrap techniques, 2021). Draws are used in pairs w and -w, which cancels most of
-	// the variance. It needs sigma2.
+	// coupled bootstrap techniques, 2021). Draws are those of Antithetic, and only the default of alpha is
+	// another. It needs sigma2.
 	CoupledBootstrap BlackBoxMethod = "coupled-bootstrap"
 	// Antithetic is the same mean over sets of K draws w_k ~ N(0, I) that sum to zero,
 	//
@@ -70,8 +70,7 @@ const (
 	//
 	// so that what is linear in w cancels in a set, and the variance stays bounded as alpha falls (Liu, Panigrahi and
 	// Soloff, Cross-validation with antithetic Gaussian randomization, JRSS B 2026): alpha can be small, and the
-	// risk is that at almost the noise of y. Pairs w and -w are sets of 2; a set of K has a variance smaller by
-	// K/(2 (K - 1)) at as many calls.
+	// risk is that at almost the noise of y.
 	Antithetic BlackBoxMethod = "antithetic"
 	// Thinning is for counts y_i ~ Poisson(mu_i), without sigma2. The units of each count fall into K = 1 + 1/alpha
 	// folds at random; what is in fold k, y_k, and the rest, y - y_k, are then independent, and with epsilon = 1/K
@@ -117,11 +116,11 @@ default, unbiased, from sets of draws that sum to zero (Liu, Panigrahi,
 Soloff 2026). 2 sigma2 divergence_stderr is its error over the draws,
 and sure_stderr that of infinitely many. jacobian_fro2 is tr(D g)^2,
 where g is the mean of the command's answers over the draws`},
-		{Name: CoupledBootstrap, estimate: (*evaluations).bootstrap, Sigma2: true, Alpha: DefaultAlpha, Least: 4,
+		{Name: CoupledBootstrap, estimate: (*evaluations).antithetic, Sigma2: true, Alpha: DefaultAlpha, Least: 4,
 			Risk: atMoreNoise,
-			Help: `the same from pairs of draws w and -w (Oliveira, Lei, Tibshirani 2021),
-with --alpha 0.1 by default: for an f with many jumps, whose error over
-the draws grows as alpha falls`},
+			Help: `the same with --alpha 0.1 by default (Oliveira, Lei, Tibshirani 2021):
+for an f with many jumps, whose error over the draws grows as alpha
+falls`},
 		{Name: Thinning, estimate: (*evaluations).thinning, Counts: true, Alpha: DefaultAlpha, Least: 4,
 			Risk: "the squared error of an estimate from 1/(1 + alpha) of the counts, for alpha = %g",
 			Help: `for counts (Poisson noise), without --sigma2: y is divided into

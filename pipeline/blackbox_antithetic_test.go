@@ -203,37 +203,32 @@ func (e experiment) independentDraws(y []float64, alpha float64, draws int, r *r
 }
 
 // At ten values each and alpha = 0.01 antithetic draws have at most a fifth of the coupled bootstrap's variance at a y,
-// and the same mean; and no more than our own pairs w and -w.
+// as it was published, and the same mean.
 func TestAntitheticDrawsVaryLess(t *testing.T) {
 	const alpha, queries, repeats = 0.01, 10, 60
 	ctx, r := context.Background(), rand.New(rand.NewPCG(4, 2))
 	for _, e := range experiments() {
 		y := e.draw(r)
-		var sets, pairs, plain, stated []float64
+		var sets, plain, stated []float64
 		for seed := range uint64(repeats) {
 			o := pipeline.Options{Sigma2: e.sigma2, Seed: seed, Queries: queries}
 			a, err := e.box(pipeline.Antithetic, alpha).Estimate(ctx, nil, y, o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := e.box(pipeline.CoupledBootstrap, alpha).Estimate(ctx, nil, y, o)
-			if err != nil {
-				t.Fatal(err)
+			if a.Trace.Queries != queries+1 {
+				t.Fatalf("%s: %d values", e.name, a.Trace.Queries)
 			}
-			if a.Trace.Queries != queries+1 || p.Trace.Queries != queries+1 {
-				t.Fatalf("%s: %d and %d values", e.name, a.Trace.Queries, p.Trace.Queries)
-			}
-			sets, pairs = append(sets, a.SURE), append(pairs, p.SURE)
+			sets = append(sets, a.SURE)
 			plain = append(plain, e.independentDraws(y, alpha, queries, r))
 			stated = append(stated, 2*e.sigma2*a.Trace.StdErr)
 		}
 		v, off := stat.Variance(sets, nil), stat.Mean(sets, nil)-stat.Mean(plain, nil)
-		ofPairs, ofPlain := stat.Variance(pairs, nil), stat.Variance(plain, nil)
-		t.Logf("%s: variance %.3g; of pairs %.2f, of independent draws %.4f of these; error stated %.2f of the spread",
-			e.name, v, v/ofPairs, v/ofPlain, stat.Mean(stated, nil)/math.Sqrt(v))
-		if v > ofPlain/5 || v > 1.4*ofPairs || math.Abs(off) > 4*math.Sqrt((v+ofPlain)/repeats) {
-			t.Errorf("%s: variance %g, of pairs %g, of independent draws %g; means differ by %g", e.name, v, ofPairs,
-				ofPlain, off)
+		ofPlain := stat.Variance(plain, nil)
+		t.Logf("%s: variance %.3g; of independent draws %.4f of these; error stated %.2f of the spread",
+			e.name, v, v/ofPlain, stat.Mean(stated, nil)/math.Sqrt(v))
+		if v > ofPlain/5 || math.Abs(off) > 4*math.Sqrt((v+ofPlain)/repeats) {
+			t.Errorf("%s: variance %g, of independent draws %g; means differ by %g", e.name, v, ofPlain, off)
 		}
 	}
 }

@@ -9,17 +9,11 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
-	"surepipe/hutch"
-	"surepipe/internal/lists"
 	"surepipe/risk"
 )
 
-const (
-	// firstPairs is the number of pairs of draws from which the number that is needed is computed.
-	firstPairs = 24
-	// kept is the number of pairs whose vectors are compared with each other, for the error bar.
-	kept = 16
-)
+// kept is the number of draws whose images are compared with those of other fits.
+const kept = 16
 
 // draw fills w with the normal numbers of a draw of a sample: a function of the seed and the two
 // numbers.
@@ -30,122 +24,10 @@ func draw(w []float64, seed uint64, sample, number int) {
 	}
 }
 
-// pair is what is kept of a pair of draws, w and -w.
-type pair struct {
-	// value is the mean of the two estimates of the risk, and divergence that of <w, f(y*)> over
-	// sqrt(alpha) sigma.
-	value, divergence float64
-	// w, and the even and the odd part of f(y*) - y, of the first pairs; the odd part is that of f(y*).
-	w, even, odd []float64
-}
-
-// bootstrap is the sampling of the coupled bootstrap. A unit is a pair.
-type bootstrap struct {
-	*evaluations
-	sigma2, alpha float64
-	o             Options
-	pairs         []pair
-}
-
-func (e *evaluations) bootstrap(ctx context.Context, o Options) (Risk, error) {
-	row := CoupledBootstrap.Row()
-	if err := o.checkSampled(row); err != nil {
-		return Risk{}, err
-	}
-	return e.sampled(ctx, o, &bootstrap{evaluations: e, sigma2: o.Sigma2, alpha: cmp.Or(e.box.Alpha, row.Alpha), o: o})
-}
-
-func (b *bootstrap) calls() (unit, first int) { return 2, firstPairs }
-
-func (b *bootstrap) extend(ctx context.Context, n int) error {
-	from := len(b.pairs)
-	b.pairs = append(b.pairs, make([]pair, max(n-from, 0))...)
-	return b.each(ctx, b.o, from, n, func(ctx context.Context, j int) (err error) {
-		b.pairs[j], err = b.pair(ctx, j)
-		return err
-	})
-}
-
-// pair computes the estimates of the draws w and -w,
-//
-//	||r||^2 + 2 sigma/sqrt(alpha) <w, r> - d sigma2,   r = f(y*) - y,
-//
-// which is the formula of [CoupledBootstrap] with the square written out.
-func (b *bootstrap) pair(ctx context.Context, j int) (p pair, err error) {
-	d := len(b.y)
-	w := make([]float64, d)
-	draw(w, b.o.Seed, b.sample, j)
-	h := math.Sqrt(b.alpha * b.sigma2)
-	var r [2][]float64
-	for k, sign := range []float64{1, -1} {
-		f, err := b.at(ctx, step(b.y, sign*h, w))
-		if err != nil {
-			return p, err
-		}
-		r[k] = make([]float64, d)
-		floats.SubTo(r[k], f, b.y)
-		p.value += (floats.Dot(r[k], r[k]) + sign*2*math.Sqrt(b.sigma2/b.alpha)*floats.Dot(w, r[k])) / 2
-	}
-	p.value -= float64(d) * b.sigma2
-	odd, even := r[0], make([]float64, d)
-	for i := range odd {
-		even[i] = (r[0][i] + r[1][i]) / 2
-		odd[i] = (r[0][i] - r[1][i]) / 2
-	}
-	p.divergence = floats.Dot(w, odd) / h
-	if j < kept {
-		p.w, p.even, p.odd = w, even, odd
-	}
-	return p, nil
-}
-
-func (b *bootstrap) estimate() (mean, spread, independent float64) {
-	values := b.values()
-	for _, v := range values {
-		mean += v / float64(len(values))
-	}
-	return mean, stat.StdDev(values, nil), float64(len(values))
-}
-
-func (b *bootstrap) values() []float64 {
-	return lists.Map(b.pairs, func(p pair) float64 { return p.value })
-}
-
-// terms are those of SURE for g, the mean of f(y*) over w, with unbiased estimates of the
-// residual and of tr(D g)^2 from products of different draws: by Stein's formula D g is the mean of
-// f(y*) w*/(sqrt(alpha) sigma).
-func (b *bootstrap) terms(float64) (risk.Terms, float64) {
-	t := risk.Terms{D: len(b.y), Sigma2: b.sigma2}
-	for _, p := range b.pairs {
-		t.Divergence += p.divergence / float64(len(b.pairs))
-	}
-	n := min(kept, len(b.pairs))
-	count := float64(n * (n - 1) / 2)
-	for i := range n {
-		for j := range i {
-			p, q := b.pairs[i], b.pairs[j]
-			t.Residual += floats.Dot(p.even, q.even) / count
-			t.Frobenius2 += floats.Dot(p.w, q.odd) * floats.Dot(q.w, p.odd) / (b.alpha * b.sigma2 * count)
-		}
-	}
-	return t, t.StdErr()
-}
-
-// shown has the derivative of g, which takes w_j to about the odd part of f(y*) over sqrt(alpha) sigma.
-func (b *bootstrap) shown() *shown {
-	n := min(kept, len(b.pairs), hutch.CommonProbes(len(b.y)))
-	s := &shown{values: b.values(), residual: make([]float64, len(b.y)), scale: 1 / math.Sqrt(b.alpha*b.sigma2)}
-	for _, p := range b.pairs[:n] {
-		floats.AddScaled(s.residual, -1/float64(n), p.even)
-		s.images = append(s.images, p.odd)
-	}
-	return s
-}
-
 // firstDraws is the number of draws of a set, the first of which tells how many draws are needed.
 const firstDraws = 24
 
-// antithetic is the sampling of [Antithetic]. A unit is a draw. With r_k = f(y + h w_k) - y, h = sqrt(alpha) sigma, and
+// antithetic is the sampling of [Antithetic] and [CoupledBootstrap]. A unit is a draw. With r_k = f(y + h w_k) - y, h = sqrt(alpha) sigma, and
 // their mean r over a set of K,
 //
 //	z_k = ||r_k - r||^2 + 2 sigma/sqrt(alpha) <w_k, r_k - r>,   value = ||r||^2 + mean z_k - d sigma2,
@@ -171,7 +53,7 @@ type drawn struct {
 }
 
 func (e *evaluations) antithetic(ctx context.Context, o Options) (Risk, error) {
-	row := Antithetic.Row()
+	row := e.box.Divergence.Row()
 	if err := o.checkSampled(row); err != nil {
 		return Risk{}, err
 	}

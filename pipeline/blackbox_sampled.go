@@ -23,7 +23,7 @@ import (
 )
 
 // sampling estimates the risk of a black box from its values at y with noise that is added, or taken away: it does so
-// unit by unit, such as pairs of draws, whose estimates are alike in distribution.
+// unit by unit, such as draws, whose estimates are alike in distribution.
 type sampling interface {
 	// calls is the number of values of a unit, first that of the units from which the number that is needed follows.
 	calls() (unit, first int)
