@@ -109,7 +109,8 @@ func drawEntries(n []int, seed uint64) ([]dataio.Array, error) {
 	case n[2] > 0:
 		return arraysOf(GenerateRatings(n[0], n[1], n[2], cmp.Or(n[3], ratingsRank), seed))
 	case n[3] > 0:
-		return nil, fmt.Errorf("--rank is %d, but --entries is missing: without it the rank follows from the size", n[3])
+		return nil, fmt.Errorf("--rank is %d, but --entries is missing: without it the rank follows from the size",
+			n[3])
 	}
 	return arraysOf(GenerateMatrixCompletion(n[0], n[1], seed))
 }
