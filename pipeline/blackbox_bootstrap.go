@@ -27,8 +27,8 @@ func draw(w []float64, seed uint64, sample, number int) {
 // firstDraws is the number of draws of a set, the first of which tells how many draws are needed.
 const firstDraws = 24
 
-// antithetic is the sampling of [Antithetic] and [CoupledBootstrap]. A unit is a draw. With r_k = f(y + h w_k) - y, h = sqrt(alpha) sigma, and
-// their mean r over a set of K,
+// antithetic is the sampling of [Antithetic] and [CoupledBootstrap]. A unit is a draw. With r_k = f(y + h w_k) - y,
+// h = sqrt(alpha) sigma, and their mean r over a set of K,
 //
 //	z_k = ||r_k - r||^2 + 2 sigma/sqrt(alpha) <w_k, r_k - r>,   value = ||r||^2 + mean z_k - d sigma2,
 //

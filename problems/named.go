@@ -154,19 +154,22 @@ func Regressions() []string {
 }
 
 // parsed are the specifications that have been parsed, by their names.
-var parsed sync.Map
+var (
+	parsed  = map[string]*spec.Spec{}
+	parsing sync.Mutex
+)
 
 func (n *Named) parse(name string) *spec.Spec {
-	known, ok := parsed.Load(name)
-	if !ok {
+	parsing.Lock()
+	defer parsing.Unlock()
+	if parsed[name] == nil {
 		s, err := spec.Embedded(name)
 		if err != nil {
 			panic(fmt.Sprintf("problems: the specification %s: %v", name, err))
 		}
-		s.Name = n.Name
-		known, _ = parsed.LoadOrStore(name, s)
+		s.Name, parsed[name] = n.Name, s
 	}
-	return known.(*spec.Spec)
+	return parsed[name]
 }
 
 // specification returns the specification of the data, or else that of the named problem with the

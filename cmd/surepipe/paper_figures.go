@@ -115,8 +115,8 @@ func (f *figures) run() error {
 	return nil
 }
 
-// spread draws figure 1 or 2: the estimates at samples around the data's mu, from sample 0 on, whose lines are kept in a
-// file and continued.
+// spread draws figure 1 or 2: the estimates at samples around the data's mu, from sample 0 on, whose lines are kept
+// in a file and continued.
 func (f *figures) spread(ctx context.Context, number int, problem, title string, rows, cols int,
 	papers float64) (notConverged int, err error) {
 	data, _, err := f.draw(problem, rows, cols)
@@ -175,8 +175,8 @@ func tableOf(columns ...string) dataio.Array {
 	return dataio.Array{Labels: dataio.Labels{Columns: columns}}
 }
 
-// keep draws a figure, and one of its errors where there is one, and writes the numbers in it and what it says, which it
-// prints.
+// keep draws a figure, and one of its errors where there is one, and writes the numbers in it and what it says, which
+// it prints.
 func (f *figures) keep(number int, name, text string, table dataio.Array, figures ...figure.Figure) error {
 	cols := len(table.Labels.Columns)
 	table.Shape = []int{len(table.Data) / cols, cols}
