@@ -45,76 +45,30 @@ type refit struct {
 // errors are means that are known to a hundredth at best, and nothing is differentiated.
 const refitSlack = 100
 
-// mostTogether are the bytes of Gram matrices and factors up to which fits read a matrix together.
-const mostTogether = 1 << 30
-
-// without calls fit for the family without what each split leaves out, several at once: as many as workers, or where
-// they read a matrix together as many as mostTogether allows.
+// without calls fit for the family without what each split leaves out, as many at once as workers.
 func (s *instance) without(ctx context.Context, splits []folds.Split, workers int,
 	fit func(ctx context.Context, k int, r *refit) error) error {
-	if s.f.BlackBox != nil {
-		return inParallel(ctx, len(splits), workers, func(ctx context.Context, k int) error {
-			return fit(ctx, k, &refit{of: s, split: splits[k]})
-		})
-	}
-	step, shared := len(splits), rewrite.NewKeeping(s.f.Problem).Shares()
-	if shared {
-		d, n := s.f.Problem.A.Dims()
-		side := float64(min(d, n))
-		workers = int(max(2, min(mostTogether/(16*side*side), float64(len(splits)))))
-		step = workers
-	}
-	for first := 0; first < len(splits); first += step {
-		some := splits[first:min(first+step, len(splits))]
-		if err := s.withoutSome(ctx, some, workers, func(ctx context.Context, k int, r *refit) error {
-			return fit(ctx, first+k, r)
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// withoutSome is without for splits that share what they can.
-func (s *instance) withoutSome(ctx context.Context, splits []folds.Split, workers int,
-	fit func(ctx context.Context, k int, r *refit) error) error {
-	keeping := rewrite.NewKeeping(s.f.Problem)
-	defer keeping.Release()
-	kept := make([]*rewrite.Kept, len(splits))
-	defer func() {
-		for _, k := range kept {
-			if k != nil {
-				k.Release()
-			}
-		}
-	}()
-	keep := func(k int) (err error) {
-		defer recovered(&err)
-		kept[k], err = keeping.Keep(splits[k].Keep)
-		return err
-	}
-	for k := range splits {
-		if !keeping.Shares() {
-			break
-		}
-		if err := keep(k); err != nil {
-			return err
-		}
-	}
 	return inParallel(ctx, len(splits), workers, func(ctx context.Context, k int) error {
-		if kept[k] == nil {
-			if err := keep(k); err != nil {
-				return err
-			}
+		if s.f.BlackBox != nil {
+			return fit(ctx, k, &refit{of: s, split: splits[k]})
 		}
-		defer func() { kept[k].Release(); kept[k] = nil }() // the others wait for it no more
-		r, err := s.refit(ctx, splits[k], kept[k])
+		kept, err := s.keep(splits[k])
+		if err != nil {
+			return err
+		}
+		defer kept.Release()
+		r, err := s.refit(ctx, splits[k], kept)
 		if err != nil {
 			return err
 		}
 		defer r.release()
 		return fit(ctx, k, r)
 	})
+}
+
+func (s *instance) keep(split folds.Split) (_ *rewrite.Kept, err error) {
+	defer recovered(&err)
+	return rewrite.Keep(s.f.Problem, split.Keep)
 }
 
 func inParallel(ctx context.Context, n, workers int, do func(ctx context.Context, k int) error) error {

@@ -9,7 +9,6 @@ import (
 	"surepipe/array"
 	"surepipe/internal/sublist"
 	"surepipe/linops"
-	"surepipe/linops/together"
 )
 
 // Picked is what remains of (I - Pi) A where only some observations are fitted.
@@ -29,12 +28,7 @@ type Picked struct {
 	Release func()
 }
 
-func (c constant) Pick(dev array.Device, a linops.Operator, rows []int, shared *together.Matrix) (*Picked, error) {
-	if shared != nil {
-		part := shared.Keep(rows, true)
-		return &Picked{A: part, Pi: Constant(len(rows)), Whole: a, Means: part.Means(), Release: part.Release,
-			Terms: c.terms}, nil
-	}
+func (c constant) Pick(dev array.Device, a linops.Operator, rows []int) (*Picked, error) {
 	some, release, err := linops.Pick(dev, a, rows)
 	if err != nil {
 		return nil, err
@@ -59,7 +53,7 @@ func (c constant) terms(z []float64) []float64 {
 }
 
 // Pick is that of WithoutEffects.
-func (e *Effects) Pick(dev array.Device, a linops.Operator, rows []int, _ *together.Matrix) (*Picked, error) {
+func (e *Effects) Pick(dev array.Device, a linops.Operator, rows []int) (*Picked, error) {
 	whole, ok := a.(*withoutEffects)
 	if !ok {
 		return nil, errors.New("linops: the operator is not one without effects of rows and columns")

@@ -10,7 +10,6 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
-	"surepipe/linops/together"
 )
 
 // Projection is the projection Pi of vectors of length d on the fits Z g of terms without a penalty, by least squares
@@ -33,9 +32,8 @@ type Projection interface {
 	Weighted() bool
 	// Named says what the terms are, and what the columns of (I - Pi) A are, for messages.
 	Named() (terms, columns string)
-	// Pick is what remains of (I - Pi) A, given as a, where only the observations at increasing places are fitted:
-	// a part of the matrix shared, which holds a, where that is not nil.
-	Pick(dev array.Device, a linops.Operator, rows []int, shared *together.Matrix) (*Picked, error)
+	// Pick is what remains of (I - Pi) A, given as a, where only the observations at increasing places are fitted.
+	Pick(dev array.Device, a linops.Operator, rows []int) (*Picked, error)
 }
 
 // Constant is the projection of vectors of length d on the constants, Z being a column of ones: that of an intercept.

@@ -1,3 +1,4 @@
+// Package together lets several problems with one operator take their products with it at once.
 package together
 
 import (
@@ -16,12 +17,17 @@ import (
 // once, in [Joint.Do], products A* z are computed when every problem that is left has asked for one, so that one
 // product of matrices reads A once for all.
 type Joint struct {
-	a               linops.Operator
-	rounds[joining] // of the members that are in work
-	lanes           chan struct{}
-	known           []product.Known
-	norms2          func() []float64 // of the columns; nil where they are not known
-	shared          map[any]any      // what solvers of all members keep
+	a      linops.Operator
+	lanes  chan struct{}
+	known  []product.Known
+	norms2 func() []float64 // of the columns; nil where they are not known
+	shared map[any]any      // what solvers of all members keep
+
+	mu   sync.Mutex
+	done *sync.Cond // told of each round of products
+	// live is how many members are in work, and asked how many of these wait.
+	live, asked, round int
+	slots              []*joining // what the members ask for, nil for nothing
 }
 
 // joining is what a member asks for: dst = A* z.
@@ -39,7 +45,7 @@ func NewJoint(a linops.Operator) *Joint {
 	if norms2 := linops.StructureOf(a).ColumnNorms2; norms2 != nil {
 		j.norms2 = sync.OnceValue(norms2)
 	}
-	j.done, j.serve = sync.NewCond(&j.mu), j.products
+	j.done = sync.NewCond(&j.mu)
 	return j
 }
 
@@ -163,7 +169,9 @@ func (j *Joint) leave(m *Member) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	m.in = false
-	j.drop()
+	if j.live--; j.live > 0 && j.asked == j.live {
+		j.next()
+	}
 }
 
 // ask computes a product together with those of the others. It returns false where the member is alone, or waits for
@@ -176,8 +184,18 @@ func (m *Member) ask(dst, z array.Batch) bool {
 		return false
 	}
 	r := &joining{dst: dst, z: z}
-	m.waits = true
-	j.rounds.ask(m.number, r, func() { <-j.lanes }, func() { j.lanes <- struct{}{} })
+	m.waits, j.slots[m.number] = true, r
+	if j.asked++; j.asked == j.live {
+		j.next()
+	} else {
+		<-j.lanes
+		for round := j.round; round == j.round; {
+			j.done.Wait()
+		}
+		j.mu.Unlock()
+		j.lanes <- struct{}{}
+		j.mu.Lock()
+	}
 	m.waits = false
 	j.mu.Unlock()
 	if r.panicked != nil {
@@ -186,8 +204,18 @@ func (m *Member) ask(dst, z array.Batch) bool {
 	return true
 }
 
-// products computes all that has been asked for, as many vectors at once as are allowed.
-func (j *Joint) products(all []*joining) {
+// next computes all that has been asked for, in the order of the members, as many vectors at once as are allowed.
+func (j *Joint) next() {
+	var all []*joining
+	for k, r := range j.slots {
+		if r != nil {
+			all = append(all, r)
+			j.slots[k] = nil
+		}
+	}
+	j.asked = 0
+	j.round++
+	defer j.done.Broadcast()
 	for len(all) > 0 {
 		n, count := 0, 0
 		for n < len(all) && (n == 0 || count+all[n].z.K() <= mostJoint) {

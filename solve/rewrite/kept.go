@@ -9,41 +9,10 @@ import (
 	"surepipe/array"
 	"surepipe/internal/lists"
 	"surepipe/linops"
-	"surepipe/linops/together"
 	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/solve/engine"
 )
-
-// Keeping are the same problem with some of its observations, several times: what they share. The matrix of a
-// regression is read by all of them together (package together).
-type Keeping struct {
-	problem engine.Problem
-	shared  *together.Matrix // nil for none
-}
-
-// leastShared is the number of entries from which a matrix is shared, and leastKept the share of its rows that each
-// problem must keep then: with fewer, differences of Gram matrices lose digits.
-const leastShared, leastKept = 1 << 18, 0.5
-
-// NewKeeping shares what can be shared of a problem.
-func NewKeeping(p engine.Problem) *Keeping {
-	k := &Keeping{problem: p}
-	if together.Serves(p.A) && linops.StructureOf(p.A).Entries.Value >= leastShared {
-		k.shared = together.New(p.A)
-	}
-	return k
-}
-
-// Shares reports that the problems read a matrix together: each then waits for the others, which must run at once.
-func (k *Keeping) Shares() bool { return k.shared != nil }
-
-// Release frees what they share. They must have been released.
-func (k *Keeping) Release() {
-	if k.shared != nil {
-		k.shared.Release()
-	}
-}
 
 // Kept is a problem in which only some of the observations are fitted,
 //
@@ -62,9 +31,8 @@ type Kept struct {
 	frees   []func()
 }
 
-// Keep keeps the observations at increasing places. All that are kept must be before the first of them is solved.
-func (k *Keeping) Keep(rows []int) (_ *Kept, err error) {
-	p := k.problem
+// Keep keeps the observations of a problem at increasing places.
+func Keep(p engine.Problem, rows []int) (_ *Kept, err error) {
 	d, _ := p.A.Dims()
 	kept := &Kept{problem: p, rows: rows, share: float64(len(rows)) / float64(d), whole: p.A}
 	defer func() {
@@ -79,12 +47,8 @@ func (k *Keeping) Keep(rows []int) (_ *Kept, err error) {
 	}
 	own(free)
 	kept.problem.Origin = nil
-	shared := k.shared
-	if kept.share < leastKept {
-		shared = nil
-	}
 	if from, ok := p.Origin.(*projected); ok {
-		some, err := from.pi.Pick(p.Device, p.A, rows, shared)
+		some, err := from.pi.Pick(p.Device, p.A, rows)
 		if err != nil {
 			return nil, err
 		}
@@ -96,12 +60,6 @@ func (k *Keeping) Keep(rows []int) (_ *Kept, err error) {
 	}
 	if p.Origin != nil {
 		return nil, fmt.Errorf("solve: how to refit a problem that %T has made is not known", p.Origin)
-	}
-	if shared != nil {
-		part := shared.Keep(rows, false)
-		own(part.Release)
-		kept.problem.A = part
-		return kept, nil
 	}
 	kept.problem.A, free, err = linops.Pick(p.Device, p.A, rows)
 	if err == nil {
@@ -134,8 +92,8 @@ func (k *Kept) Determines(i int) bool { return k.has == nil || k.has(i) }
 // Predict is the estimate of the observations at some places by a solution b of the problem, in the memory of dev, or
 // by its factors, which may be nil. y are all observations, of which the kept ones determine the terms.
 func (k *Kept) Predict(dev array.Device, b array.Batch, factors *engine.Factors, y []float64, at []int) []float64 {
-	if (k.terms == nil || k.means != nil) && together.Serves(k.whole) {
-		return k.predictRows(linops.StructureOf(k.whole).Dense().RawRowView, b.ToHost(), y, at)
+	if x := linops.StructureOf(k.whole); (k.terms == nil || k.means != nil) && x.Dense != nil && !x.Stored.IsZero() {
+		return k.predictRows(x.Dense().RawRowView, b.ToHost(), y, at)
 	}
 	d, _ := k.whole.Dims()
 	var mu []float64
