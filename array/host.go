@@ -178,10 +178,17 @@ func (h *Host) unknown(out []float64) {
 	}
 }
 
+// spares are hosts with the pools of those that were closed, for [Open]: memory that the process has touched is not
+// paid for again.
+var spares sync.Pool
+
 // Close empties the pool. Batches that have not been freed stay usable.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if bytes := h.stats.PooledBytes; bytes > 0 && bytes <= leastPooledBytes {
+		spares.Put(&Host{pool: h.pool, frees: h.frees, stats: Stats{PooledBytes: bytes}})
+	}
 	h.pool = map[int][]*hostBuffer{}
 	h.stats.PooledBytes = 0
 	return nil

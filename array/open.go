@@ -92,11 +92,14 @@ func (e *UnknownDevice) Error() string {
 func Open(name string, memory int64) (Device, error) {
 	switch name {
 	case "cpu":
+		if h, ok := spares.Get().(*Host); ok {
+			return h, nil
+		}
 		return NewHost(), nil
 	case "auto":
 		cards, err := Cards()
 		if err != nil || len(cards) == 0 {
-			return NewHost(), nil
+			return Open("cpu", memory)
 		}
 		return Open(cards[0].Name, memory)
 	}

@@ -96,6 +96,9 @@ func LeaveOneOutFromProbes(leverages *hutch.Leverages, loss LeftOut) (LeaveOneOu
 //
 // Squared residuals of few degrees of freedom also have [Terms.skewed].
 func (f Fitted) withFit(value, stdErr float64) (float64, float64) {
+	if math.IsNaN(value) {
+		return value, value
+	}
 	t, d := f.Terms, float64(f.observations())
 	if f.Loss == nil {
 		stdErr = math.Hypot(stdErr, value*t.skewed())

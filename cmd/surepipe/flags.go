@@ -61,9 +61,16 @@ func (e *estimation) register(cmd *cobra.Command, parallel int) {
 	cli.ShareFlags(cmd.Flags())
 }
 
-func (e *estimation) rows() []cli.Flag {
-	return slices.Concat(e.problemFlags(), e.programFlags(), e.dataFlags(), e.variantFlags(), e.lossFlags(),
-		e.weightFlags(), e.solverFlags(), e.traceFlags(), e.machineFlags())
+// parts are the table of the shared flags, part by part.
+var parts = []func(*estimation) []cli.Flag{(*estimation).problemFlags, (*estimation).programFlags,
+	(*estimation).dataFlags, (*estimation).variantFlags, (*estimation).lossFlags, (*estimation).weightFlags,
+	(*estimation).solverFlags, (*estimation).traceFlags, (*estimation).machineFlags}
+
+func (e *estimation) rows() (all []cli.Flag) {
+	for _, part := range parts {
+		all = append(all, part(e)...)
+	}
+	return all
 }
 
 func (e *estimation) problemFlags() []cli.Flag {

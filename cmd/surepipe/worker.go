@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/cmd/surepipe/internal/worker"
+	"surepipe/internal/lists"
 	"surepipe/study"
 	"surepipe/study/request"
 )
@@ -61,13 +63,27 @@ func newWorker() *cobra.Command {
 	return cmd
 }
 
+// workerParts are the parts of the table of a request's options, and namesOfParts the names in each: a request makes
+// only those that it takes some of.
+var (
+	workerParts  = append(slices.Clone(parts), (*estimation).foldFlags)
+	namesOfParts = sync.OnceValue(func() [][]string {
+		e := estimation{Request: request.New(), cmd: &cobra.Command{Use: "worker"}}
+		return lists.Map(workerParts, func(part func(*estimation) []cli.Flag) []string {
+			return lists.Map(part(&e), func(f cli.Flag) string { return f.Name })
+		})
+	})
+)
+
 // workerRequest makes a request, with those options of surepipe run whose names are wanted.
 func workerRequest(wanted func(name string) bool) (*pflag.FlagSet, *request.Request) {
 	e := estimation{Request: request.New(), cmd: &cobra.Command{Use: "worker"}}
 	set := pflag.NewFlagSet("options", pflag.ContinueOnError)
-	cli.Define(set, slices.DeleteFunc(append(e.rows(), e.foldFlags()...), func(f cli.Flag) bool {
-		return !wanted(f.Name)
-	})...)
+	for i, names := range namesOfParts() {
+		if slices.ContainsFunc(names, wanted) {
+			cli.Define(set, slices.DeleteFunc(workerParts[i](&e), func(f cli.Flag) bool { return !wanted(f.Name) })...)
+		}
+	}
 	e.Given = set.Changed
 	return set, e.Request
 }

@@ -114,6 +114,9 @@ def numbers(X):
         return X.astype(float).filled(np.nan)
     if not (hasattr(type(X), "dtypes") and hasattr(type(X), "iloc")):
         return X
+    blocks = getattr(getattr(X, "_mgr", None), "blocks", ())  # X.dtypes takes ten times as long to say it
+    if len(blocks) == 1 and isinstance(blocks[0].dtype, np.dtype) and blocks[0].dtype.kind in "iuf":
+        return X.to_numpy()
     types = [X.dtype] if X.ndim == 1 else list(X.dtypes)
     kinds = [getattr(t, "kind", "") for t in types]
     if kinds and all(k in ("i", "u", "f") for k in kinds):

@@ -33,8 +33,9 @@ type frames struct {
 	in  *bufio.Reader
 	end func() // of in
 
-	mu  sync.Mutex
-	out io.Writer
+	mu   sync.Mutex
+	out  io.Writer
+	text []byte // of the frame that is sent, whose memory the next one takes
 }
 
 func newFrames(in io.Reader, out io.Writer, end func()) *frames {
@@ -42,13 +43,13 @@ func newFrames(in io.Reader, out io.Writer, end func()) *frames {
 }
 
 func (f *frames) Send(message []byte) error {
-	var b bytes.Buffer
-	b.Grow(len(message) + 32)
-	fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n", len(message))
-	b.Write(message)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, err := f.out.Write(b.Bytes())
+	f.text = append(fmt.Appendf(f.text[:0], "Content-Length: %d\r\n\r\n", len(message)), message...)
+	_, err := f.out.Write(f.text)
+	if cap(f.text) > maxBatch {
+		f.text = nil
+	}
 	return err
 }
 
