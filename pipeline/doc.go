@@ -22,12 +22,8 @@
 //
 // A [Risk] holds SURE, its error bar, the terms of both, and how they were computed.
 // [Risk.Warnings] lists the reasons to doubt them, and [Risk.Trusted] reports whether none of these
-// makes the numbers worthless. The estimate mu_hat comes with every result. The solution b may be far
-// longer than y: it is downloaded only with Options.KeepB.
-//
-// Where Sigma2 is 0, not known, SURE and its error are NaN, and the rest is as before: a Risk also
-// holds GCV, AIC, BIC, the residual variance and, with Options.ALO or where the trace takes probes,
-// leave-one-out. Package risk says which number answers which question.
+// makes the numbers worthless. Where Sigma2 is 0, not known, SURE and its error are NaN, and GCV, leave-one-out and
+// other criteria remain: package risk says which number answers which question.
 //
 // The error bar does not include the error of the trace, 2 Sigma2 Trace.Error(); the error of
 // Sigma2, if that is an estimate; or the choice of hyperparameters that depend on y.
@@ -44,10 +40,6 @@
 //
 // The minimizer comes with a [Choice]: the difference of every point to it with that difference's own error,
 // which points cannot be told from it, and the optimism of a minimum that was looked for.
-//
-// Solves are warm-started at the solution of the previous point, in chains of [DefaultChain] points
-// that begin at 0. Chains run concurrently, and an interrupted sweep repeats at most the solves of
-// the chains in progress, without the divergence.
 //
 // # Without sigma2
 //
@@ -77,35 +69,14 @@
 // Options that cannot be used are an [OptionError], or a hutch.PlanError for the trace estimator. A
 // failure that belongs to one sample is a [SampleError], and one that belongs to a point of a sweep
 // a [PointError]. A panic of a user's operator, regularizer or solver is a stages.PanicError that
-// ends the call; no other goroutines are affected. A cancelled context ends a call with the
-// context's error. However a call ends, no goroutine and no device memory is left behind.
+// ends the call; no other goroutines are affected. However a call ends, no goroutine and no device memory is left
+// behind.
 //
 // # Your own operator and regularizer
 //
-// Closures on slices are enough. The conformance suites check that the adjoint is an adjoint, the
-// proximal operator that of a convex function, and the Jacobian its derivative. With forward(dst,
-// b) and adjoint(dst, z) for A, evaluate(dst, v, t) and jacobian(dst, v, z, t) for r, and value(b)
-// or nil:
-//
-//	a := linops.NewFunc(d, n, forward, adjoint)          // b -> A b and z -> A* z
-//	r := prox.NewFunc(n, evaluate, jacobian, value)      // prox_{t r}(v), J z, r(b)
-//	err := linopstest.Check(dev, a)                      // in a test
-//	err = proxtest.Check(dev, r, n)
-//	solver, err := vjp.NewSolver(ctx, "fista", vjp.Problem{A: a, R: r, Device: dev}, vjp.Options{})
-//	defer solver.Release()
-//	p, err := pipeline.New(solver, pipeline.Options{Sigma2: sigma2})
-//	risk, err := p.Estimate(ctx, y)
-//	fmt.Println(risk.SURE, "±", risk.StdErr)
-//
-// The example Custom does it with a result known in closed form, the example CustomType with a Go
-// type that computes on any device and has a Structure.
-//
-// # In a service
-//
-// One Pipeline serves all requests at once. Stream takes samples no faster than its results are
-// consumed, and stops when its context does. Options.KeepGoing yields the error of a bad sample in
-// its place between the results; Options.Observe and [Pipeline.InFlight] are for metrics, and
-// Options.Logger receives the context of each call. The example Service is a handler of net/http
-// with all of these: JSON lines in and out, metrics in expvar, and nothing left running when a
-// client leaves.
+// Closures on slices are enough: linops.NewFunc makes A of b -> A b and z -> A* z, and prox.NewFunc r of
+// prox_{t r}(v), its derivative J z and r(b). The conformance suites linopstest and proxtest check that the adjoint is
+// an adjoint, the proximal operator that of a convex function, and the Jacobian its derivative. The example Custom has
+// a result known in closed form, the example CustomType a Go type that computes on any device, and the example Service
+// a handler of net/http.
 package pipeline

@@ -27,12 +27,10 @@ type PointError struct {
 	Err     error
 }
 
-// Error names the point by its index and its weights.
 func (e *PointError) Error() string {
 	return fmt.Sprintf("point %d, weights %v: %v", e.Index, e.Weights, e.Err)
 }
 
-// Unwrap returns the error without the point.
 func (e *PointError) Unwrap() error { return e.Err }
 
 func (s *sweep) named(i int, stage SweepStage, weights []float64, err error) error {
@@ -161,7 +159,6 @@ type start struct {
 	answer bool
 }
 
-// started is a solver that starts there.
 type started struct {
 	vjp.Solver
 	from start

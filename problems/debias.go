@@ -16,7 +16,6 @@ import (
 // mostDebiased bounds the work of Debiased: d p^2.
 const mostDebiased = 2e12
 
-// ErrTooFewRows says that X has not more rows than columns.
 var ErrTooFewRows = errors.New("expected more rows than columns")
 
 // Debiased returns the coefficients in the units of the original columns without the bias of the

@@ -52,16 +52,11 @@
 // account for. The estimate of risk is then only approximately unbiased, and [Problem.Relative]
 // says so.
 //
-// A specification may also weigh the observations: with weights w_i >= 0 the loss is
-// 1/2 sum_i w_i ((A b)_i - y_i)^2. It is the Loss of the problem that [Problem.Solve] returns.
-//
 // # Losses
 //
 // Data.Loss, or the key loss of a specification, names another loss l(A b; y) than the squared one
 // ([Loss]). mu_hat is then the linear predictor A b. A maximum of a weight is the dual norm of -A*
-// l'(z; y) at the fit z by the coordinates without a penalty, such as the intercept, alone: with
-// Data.Intercept there is a column of ones beside the centered ones, which the regularizer leaves
-// free, because no mean of y stands for it.
+// l'(z; y) at the fit z by the coordinates without a penalty, such as the intercept, alone.
 //
 // # Intercept
 //
@@ -69,10 +64,8 @@
 // is mean(y) - m*b, where m are the means of A's columns. The remaining problem in b is the same
 // problem for the centered operator A - 1 m* and for y - mean(y) 1. Problem.Operator is therefore
 // the centered one, and the problem that [Problem.Solve] returns has a rewriting as its Origin, which
-// subtracts the mean from y, and adds it to mu_hat and one to the divergence. Closed
-// forms, working sets, exact traces and all regularizers apply unchanged. A column of ones in A
-// would give the same estimator, but would need a regularizer that leaves one coordinate free, and
-// would scale that column against the others.
+// subtracts the mean from y, and adds it to mu_hat and one to the divergence. With another loss no mean of y stands
+// for b0: there is a column of ones beside the centered ones, which the regularizer leaves free.
 //
 // # Standardized columns
 //
@@ -81,12 +74,9 @@
 // sparse A stays sparse. The solution b is for these columns; [Problem.Coefficients] gives that for
 // the original ones.
 //
-// # Noise and data
-//
-// [EstimateSigma2] estimates an unknown variance of the noise, by the usual method for each kind of
-// data.
+// # Data sets
 //
 // The Generate functions draw the data sets of Nobel, Candes and Boyd, "Tractable evaluation of
-// Stein's unbiased risk estimate with convex regularizers" (section III), with weights computed
-// from an independent draw of y, and piecewise constant sequences for tv1d.
+// Stein's unbiased risk estimate with convex regularizers" (section III), and others like them, with weights computed
+// from an independent draw of y: [Generators] is the table of all.
 package problems

@@ -131,7 +131,6 @@ func Lookup(name string) (n Named, ok bool) {
 	return Named{}, false
 }
 
-// Names lists the names of the named problems.
 func Names() []string {
 	return lists.Map(registered, func(n Named) string { return n.Name })
 }

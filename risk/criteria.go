@@ -38,8 +38,7 @@ type Criteria struct {
 	// of their squared residuals, which d - df of them determine, and GCVTraceErr together. GCVTraceErr is the
 	// part that an error of the trace causes ([Terms.GCVErrOfTrace]), 0 for an exact trace.
 	GCV, GCVStdErr, GCVTraceErr float64
-	// AIC and BIC are [Terms.AIC] and [Terms.BIC].
-	AIC, BIC float64
+	AIC, BIC                    float64
 	// Sigma2DF is [Terms.Sigma2DF].
 	Sigma2DF float64
 	// ALO, ALOStdErr and ALOProbesErr are the results of [LeaveOneOut] or [LeaveOneOutFromProbes]; NaN
@@ -48,7 +47,6 @@ type Criteria struct {
 	ALO, ALOStdErr, ALOProbesErr float64
 }
 
-// Undefined are criteria of which none is defined.
 func Undefined() Criteria {
 	none := math.NaN()
 	return Criteria{GCV: none, GCVStdErr: none, GCVTraceErr: none, AIC: none, BIC: none, Sigma2DF: none, ALO: none,

@@ -8,17 +8,7 @@
 // data from files, surepipe/study/request does both from one value with all options, as a command or a service has
 // them, surepipe/study/predict predicts from the file of a fit ([Fit]), and surepipe/study/draw draws. What is
 // estimated is a [pipeline.Risk]; [Result] is that risk as the JSON object that scripts read. Its keys
-// are a contract: keys may join, and none changes its meaning. Among them are
-//
-//	problem d p sigma2 lambda lambda2 gamma     the estimator
-//	sure sure_stderr sure_per_coordinate        Stein's estimate of the risk, and its error bar
-//	df gcv gcv_stderr alo alo_stderr aic bic    what needs no sigma2
-//	residual divergence divergence_stderr       ||y - mu_hat||^2, and the trace of the derivative
-//	loss                                        ||mu_hat - mu||^2, where mu is known
-//	solver {name method iterations converged optimality mu_hat_error}
-//	derivative derivative_converged trace {estimator queries seed} seconds {solve divergence total}
-//	warnings [{code text}] device version
-//
+// are a contract: keys may join, and none changes its meaning.
 // A number that is not defined is absent; infinite weights are the strings "inf" and "-inf" ([Number]).
 //
 // # Run logs

@@ -20,7 +20,6 @@ import (
 
 // ShardHeader is the first line of a shard's file.
 type ShardHeader struct {
-	// Shard says which part of the run the lines are.
 	Shard ShardPart `json:"shard"`
 	// Machine is what the last bits of the lines depend on.
 	Machine Machine `json:"machine"`

@@ -256,7 +256,6 @@ func methodsHelp() string {
 	return b.String()
 }
 
-// execMonteCarloHelp is the help of --exec at many samples.
 const execMonteCarloHelp = `--exec 'PROGRAM ARGUMENT...' takes the place of --problem (see above). At many samples they
 are simulated around the array mu of --data, or of --mu, of any shape; or they are those of
 --y, or of an array y with one more leading axis than mu. Each has probes, or draws, of its

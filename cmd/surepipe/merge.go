@@ -123,7 +123,6 @@ func (f *mergeCommand) check(files []string) error {
 	return checkFigures(f.figures)
 }
 
-// merger merges the shards of a run.
 type merger struct {
 	// flags are those of surepipe merge that the run has a use for, besides --jsonl and --mixed.
 	flags []string

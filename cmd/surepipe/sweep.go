@@ -264,7 +264,6 @@ func (f *sweepCommand) open() error {
 	return err
 }
 
-// prepare makes the sweep of the estimator.
 func (f *sweepCommand) prepare(of surepipe.Shard) (err error) {
 	if f.sweep, err = f.estimator.SweepBelow(f.cmd.Context(), f.grids, of); err != nil {
 		return err

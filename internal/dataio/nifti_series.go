@@ -367,7 +367,6 @@ func (w *NIfTIWriter) header() []byte {
 	return h
 }
 
-// Slice writes slice z, of values as [NIfTISeries.Slice] has them.
 func (w *NIfTIWriter) Slice(z int, values []float64) error {
 	area := w.like.Size[0] * w.like.Size[1]
 	for t := range w.volumes {

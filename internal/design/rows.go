@@ -84,7 +84,6 @@ func (d *Design) responses(several []Response) []Response {
 	return several
 }
 
-// Code codes the rows of a table.
 func (d *Design) Code(t *dataio.Table, several ...Response) (*NewRows, error) {
 	r := &NewRows{Rows: t.RowNames, Ignored: t.Unread}
 	columns := make([]dataio.Column, len(d.Variables))

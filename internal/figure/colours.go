@@ -77,7 +77,6 @@ type bar struct {
 	line         draw.LineStyle
 }
 
-// point is the length of a pointed end.
 const point vg.Length = 7
 
 func (b bar) margin(height vg.Length) (room vg.Length) {

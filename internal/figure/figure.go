@@ -92,7 +92,6 @@ var svgNames = strings.NewReplacer(
 	`style="font-family:Liberation Sans;`, `style="font-family:'Liberation Sans',Arial,Helvetica,sans-serif;`,
 	`xlink:href="data:image/jpg;`, `xlink:href="data:image/png;`)
 
-// Write writes the figure in one of the [Formats].
 func Write(w io.Writer, format string, f Figure) error {
 	if f == nil {
 		return errors.New("figure: no figure given")

@@ -16,7 +16,6 @@ type Note struct {
 	Key, Text string
 }
 
-// annotate adds notes to a file of the format.
 func annotate(format string, file []byte, notes []Note) []byte {
 	if len(notes) == 0 {
 		return file

@@ -57,7 +57,6 @@ func (f *Fit) distinct() []int {
 // MissingCount is the number of entries that were not observed.
 func (f *Fit) MissingCount() int { return f.entries() - len(f.distinct()) }
 
-// At is the entry of a row and a column.
 func (f *Fit) At(row, column int) (Entry, error) {
 	m, n := f.BShape[0], f.BShape[1]
 	if row < 0 || row >= m || column < 0 || column >= n {
@@ -67,7 +66,6 @@ func (f *Fit) At(row, column int) (Entry, error) {
 	return Entry{row, column, f.meanAt(f.entry(row, column) + f.effects(row, column))}, nil
 }
 
-// Linear is the linear predictor of an entry.
 func (f *Fit) Linear(e Entry) float64 {
 	return f.entry(e.Row, e.Column) + f.effects(e.Row, e.Column)
 }

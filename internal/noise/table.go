@@ -134,7 +134,6 @@ func Register(m Method) {
 
 func Methods() []Method { return slices.Clone(methods) }
 
-// Names lists auto and the methods.
 func Names() []string {
 	return append([]string{MethodAuto}, lists.Map(methods, func(m Method) string { return m.Name })...)
 }

@@ -22,7 +22,6 @@ func At(list []int, line int) (int, bool) {
 	return slices.BinarySearch(list, line)
 }
 
-// Line is the line at a place of a list.
 func Line(list []int, place int) int {
 	if list == nil {
 		return place

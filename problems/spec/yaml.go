@@ -53,7 +53,6 @@ func (s *Spec) fields(n *yaml.Node, what string, known ...string) (section, erro
 	return f, nil
 }
 
-// plain rejects anchors and aliases.
 func (s *Spec) plain(n *yaml.Node) error {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
 		return s.Errorf(n.Line, "anchors and aliases are not allowed in a specification")

@@ -146,7 +146,6 @@ func (f Folds) Samples(d int, share float64, n int) (splits []Split) {
 	return splits
 }
 
-// forward are the folds forward in time.
 func (f Folds) forward(of []int, n int) (splits []Split) {
 	for u := 1; u < n; u++ {
 		var s Split

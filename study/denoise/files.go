@@ -120,7 +120,6 @@ type arrays struct {
 
 func (arrays) Close() error { return nil }
 
-// place is the index of the voxel in a volume's axes.
 func (s arrays) place(voxel series.Extent) string {
 	index := voxel[:len(s.axes)]
 	slices.Reverse(index)

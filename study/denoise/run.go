@@ -25,11 +25,10 @@ type Request struct {
 	// Files has the files that are read, by their names; nil stands for those of the operating system.
 	Files fs.FS `json:"-"`
 	// Data is the file of the series. Imaginary or Phase is that of the other part of a complex series.
-	Data      string `json:"data,omitempty" jsonschema:"the file of the series"`
-	Imaginary string `json:"imaginary,omitempty" jsonschema:"the file of the imaginary part"`
-	Phase     string `json:"phase,omitempty" jsonschema:"the file of the phase in radians, where data has magnitudes"`
-	// SeriesLast says that the volumes of an array are its last axis.
-	SeriesLast bool `json:"series_last,omitempty" jsonschema:"the volumes of an array are its last axis, not its first"`
+	Data       string `json:"data,omitempty" jsonschema:"the file of the series"`
+	Imaginary  string `json:"imaginary,omitempty" jsonschema:"the file of the imaginary part"`
+	Phase      string `json:"phase,omitempty" jsonschema:"the file of the phase in radians, where data has magnitudes"`
+	SeriesLast bool   `json:"series_last,omitempty" jsonschema:"the volumes of an array are its last axis, not its first"`
 	// Sigma is a number, or the file of a map; "" estimates it, from the file NoiseScan of noise alone where that is
 	// given.
 	Sigma     string `json:"sigma,omitempty" jsonschema:"the standard deviation of the noise, or the file of a map"`
@@ -39,7 +38,6 @@ type Request struct {
 	NoiseVolumes string `json:"noise_volumes,omitempty" jsonschema:"volumes of noise alone, as 60-63,70, counted from 0"`
 	// Keep is the file of a design, a row a volume: what its columns explain is kept ([series.Options]).
 	Keep string `json:"keep,omitempty" jsonschema:"the file of a design, a row a volume, whose part of the series is kept"`
-	// Mask is the file of a map that is not 0 where voxels count.
 	Mask string `json:"mask,omitempty" jsonschema:"the file of a map that is not 0 where voxels count"`
 	// Patch and Stride are a number, or three as 5x5x5; "" stands for those of [series.Options].
 	Patch  string `json:"patch,omitempty" jsonschema:"the side of patches in voxels, or three as 5x5x3"`
@@ -48,10 +46,8 @@ type Request struct {
 	Shrinkage string            `json:"shrinkage,omitempty" jsonschema:"optimal, hard or soft"`
 	Threshold series.Thresholds `json:"threshold,omitempty" jsonschema:"edge, sure or series-sure"`
 	Average   series.Average    `json:"average,omitempty" jsonschema:"rank, uniform, gaussian or risk"`
-	// Rician corrects the estimate of magnitudes for the mean of their noise.
-	Rician bool `json:"rician,omitempty" jsonschema:"correct the mean of magnitudes for their noise"`
-	// Coils is the number of coils of which magnitudes are the root of the sum of squares, 0 for 1.
-	Coils int `json:"coils,omitempty" jsonschema:"magnitudes are the root of the sum of squares of so many coils"`
+	Rician    bool              `json:"rician,omitempty" jsonschema:"correct the mean of magnitudes for their noise"`
+	Coils     int               `json:"coils,omitempty" jsonschema:"magnitudes are the root of the sum of squares of so many coils"`
 	Outputs
 	// Return are arrays for [Result].Arrays, by the names of Outputs in JSON: out, df, ...
 	Return []string `json:"return,omitempty" jsonschema:"arrays of the result, by the names of files: out, df, risk, ..."`

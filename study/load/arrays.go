@@ -17,7 +17,6 @@ import (
 	"surepipe/study"
 )
 
-// Contents is the content of data files.
 type Contents struct {
 	problems.Data
 	Variance
@@ -43,7 +42,6 @@ var dataNames = slices.Concat([]string{"X", "y", "D", "groups", "indices", "shap
 // arrays is a set of arrays whose errors say what they are for: those of a file, and others that take precedence.
 type arrays struct {
 	*dataio.Set
-	// named says that the file holds arrays by name.
 	named bool
 	// x and d are X and D where they are sparse or stay in their files, and are not among the arrays.
 	x, d spec.Matrix

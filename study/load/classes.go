@@ -20,7 +20,6 @@ func (f *Source) classes() bool {
 	return err == nil && k.Classes
 }
 
-// columns says that the loss has a y with several columns.
 func (f *Source) columns() bool {
 	k, err := f.LossOf().Kind()
 	return err == nil && k.Columns

@@ -23,10 +23,9 @@ import (
 // inputs collects the arrays of several files.
 type inputs struct {
 	*Source
-	layout problems.Layout
-	more   []dataio.Array // arrays that take precedence over those of the file
-	x, d   spec.Matrix    // X and D where they are sparse or stay in their files
-	// fromTable is the table of --data, and entries are those of one.
+	layout    problems.Layout
+	more      []dataio.Array // arrays that take precedence over those of the file
+	x, d      spec.Matrix    // X and D where they are sparse or stay in their files
 	fromTable *design.Data
 	entries   *design.Entries
 	// stacks says that y may be a stack of samples, depth is that of its file, and frames its shape

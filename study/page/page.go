@@ -83,7 +83,6 @@ type (
 	}
 )
 
-// severities are the names of a warning's severity.
 var severities = map[warning.Severity]string{warning.Note: "note", warning.Caution: "caution", warning.Doubt: "doubt"}
 
 // Series are the numbers of many samples.
@@ -171,7 +170,6 @@ func (d *Document) packLooks() error {
 	return nil
 }
 
-// Write writes the page to a file.
 func (d *Document) Write(path string) error {
 	return dataio.WriteFile(path, func(w io.Writer) error { return d.write(w) })
 }

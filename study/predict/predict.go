@@ -26,7 +26,6 @@ type Model struct {
 	parts func(dst, z, y []float64)
 }
 
-// New is a model of a fit.
 func New(f *study.Fit) (*Model, error) {
 	m := &Model{fit: f}
 	return m, m.knowLoss()

@@ -85,7 +85,6 @@ type Watch struct {
 	Named func(study.Option) string
 }
 
-// Text is the text of an error, or of a note.
 func (w *Watch) Text(err error) string {
 	if w.Named == nil {
 		return err.Error()
@@ -156,7 +155,6 @@ func (r *Request) ReadMany(ctx context.Context) (each []*Request, all []load.Con
 	return each, all, nil
 }
 
-// take takes what the data determine.
 func (r *Request) take(data load.Contents, err error) error {
 	r.Variance = data.Variance
 	r.Folds.Seed, r.Folds.Each = r.Trace.Seed, data.Each

@@ -8,7 +8,6 @@ import (
 	"surepipe/internal/dataio/ndarray"
 )
 
-// picture is the image of an array, of 8 or 16 bits.
 func picture(a ndarray.Array, bits int) (im image.Image, clamped int, err error) {
 	rows, cols, channels, err := a.Pixels()
 	if err != nil {

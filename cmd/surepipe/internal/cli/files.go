@@ -50,7 +50,6 @@ type NamedFile struct {
 	stream     any
 }
 
-// Named is a file by its path.
 func Named(what, path string) NamedFile { return NamedFile{what: what, path: path} }
 
 // givenFiles are the files of the flags of a role that were given. what is a format for the flag's name.
@@ -64,7 +63,6 @@ func givenFiles(cmd *cobra.Command, r Role, what string) (files []NamedFile) {
 	return files
 }
 
-// Outputs are the files that a command writes.
 func Outputs(cmd *cobra.Command) []NamedFile { return givenFiles(cmd, Writes, "FLAG") }
 
 // standardStream is the value of a flag that stands for standard input.

@@ -19,8 +19,7 @@ type Flag struct {
 	Brief string
 	// Short is a letter for the same, and Default, if not "", what help prints in place of the default.
 	Short, Default string
-	// Values are completed by shells.
-	Values []string
+	Values         []string
 	// Role is that of a file or a folder, with the extensions that shells complete.
 	Role       Role
 	Extensions []string

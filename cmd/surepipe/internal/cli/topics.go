@@ -20,7 +20,6 @@ type Topic struct {
 	Flags       []string
 }
 
-// of are those of the topic's flags that there are.
 func (t Topic) of(flags *pflag.FlagSet) *pflag.FlagSet {
 	return chosen(flags, func(f *pflag.Flag) bool { return slices.Contains(t.Flags, f.Name) })
 }

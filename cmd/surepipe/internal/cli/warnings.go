@@ -14,7 +14,6 @@ import (
 	"surepipe/study"
 )
 
-// severities say what a warning means for the numbers.
 var severities = []string{
 	warning.Note:    "to know: the numbers stand",
 	warning.Caution: "caution: an assumption is in doubt, or something is missing; exit status 0",

@@ -75,7 +75,6 @@ func (a *Array) read(name string) (none dataio.Array, err error) {
 	return dataio.Array{Name: name, Shape: shape, Data: values}, nil
 }
 
-// filed reports whether the array is a file's.
 func (a *Array) filed() bool { return a.NPY != "" && a.Values == nil && a.Base64 == nil }
 
 // place sets the path of an array that has a file of its own, or gets one among the files.

@@ -20,9 +20,7 @@ const (
 
 // ErrorData is what an error says besides its text.
 type ErrorData struct {
-	// Status is the exit status that the command would have.
-	Status int `json:"status" jsonschema:"the exit status of the command: 1 a failure, 2 bad input, 130 cancelled"`
-	// Field is the option, the array or the key that the error is about.
+	Status   int    `json:"status" jsonschema:"the exit status of the command: 1 a failure, 2 bad input, 130 cancelled"`
 	Field    string `json:"field,omitempty" jsonschema:"the option, array or key that the error is about"`
 	Found    string `json:"found,omitempty" jsonschema:"what was found there"`
 	Expected string `json:"expected,omitempty" jsonschema:"what was expected"`

@@ -22,7 +22,6 @@ type Sweeps struct {
 	Responses []Swept `json:"responses,omitempty" jsonschema:"of several responses each, in the place of result, points and summary"`
 }
 
-// fit is the fit of an estimator with what is wanted of it.
 func (w *worker) fit(ctx context.Context, e *surepipe.Estimator, p Wanted) (r Fitted, f *surepipe.Fit, err error) {
 	if f, err = e.Fit(ctx); err == nil {
 		r, err = w.fitted(ctx, f, p)
