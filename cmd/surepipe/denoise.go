@@ -18,40 +18,6 @@ import (
 	"surepipe/study/denoise"
 )
 
-const denoiseHelp = `Denoises a series of images: diffusion or functional MRI, calcium imaging, hyperspectral
-cubes. In patches of M voxels the N volumes are a matrix, a mean over voxels and a low rank, with
-noise. The mean is kept, singular values of the rest are shrunk, and overlapping patches averaged.
-
-FILE is a NIfTI file of four axes (.nii, .nii.gz) or an MRtrix image (.mif), of real or complex
-numbers, or an array of three or four axes (.npy, .npz, .tif, .h5, .mat) whose first axis is the
-series (--series-last: its last). A complex series may be in two files: --imaginary or --phase names
-the second. NIfTI files and MRtrix images are read and written slice by slice, so that they may be
-larger than memory (a .mif in the order x, y, z, volumes); header, affine, units and extensions of
-the output are those of FILE.
-
-The standard deviation sigma of the noise is estimated from the spectra of patches (Marchenko and
-Pastur), which assumes that the noise is white; or from --noise-scan, a series of noise alone;
-or --sigma gives a number or a map.
-
-What is known of the result, for each voxel of N values:
-
-  --df        degrees of freedom: by how much the estimate at the voxel follows its own data. Their
-              sum is the divergence. Of N - p degrees of freedom of a regression on the N values,
-              at least df - p are left after denoising: tests with N - p find too much
-  --risk      Stein's unbiased estimate of the squared error of the N values. It is an
-              estimate from N values, negative at some voxels: average it over regions
-  --rank      the average rank of the patches
-  --removed   the correlation of what was removed with that at neighbouring voxels: about 0
-              for noise; where it is larger, or shows anatomy, signal was removed
-
-Prints a summary, or with --json one object: image, volumes, complex, voxels, d (values), patch,
-stride, patches, shrinkage, threshold, average, threshold_over_edge, sigma {from mean min max
-stderr}, rank, divergence, df_share, sure, sure_stderr, sure_per_coordinate, gain,
-residual_correlation, residual_correlation_stderr, warnings, seconds. SURE takes the patches and
-their weights as fixed; its standard error holds that of an estimated sigma.
-
-`
-
 func newDenoise() *cobra.Command {
 	var r surepipe.Series
 	var asJSON bool
@@ -59,7 +25,7 @@ func newDenoise() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "denoise FILE",
 		Short: "Denoise a series of images by local low rank: MRI, calcium imaging, hyperspectral cubes",
-		Long:  denoiseHelp + shrinkages() + exitHelp,
+		Long:  helpText("denoise") + "\n\n" + shrinkages() + helpText("exit"),
 		Example: `  surepipe denoise dwi.nii.gz --out clean.nii.gz --noise sigma.nii.gz --df df.nii.gz
   surepipe denoise magnitude.nii.gz --phase phase.nii.gz --out clean.nii.gz --mask brain.nii.gz
   surepipe denoise cube.npy --series-last --patch 4 --sigma 0.02 --out clean.npy --json`,

@@ -63,19 +63,7 @@ func newGenerate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generate",
 		Short: "Write one of the paper's data sets, or one like them",
-		Long: `Draws a data set as in section III of Nobel, Candes and Boyd, "Tractable
-evaluation of Stein's unbiased risk estimate with convex regularizers", with the
-true mean mu, sigma2 = 2 and the paper's weights. The weights are computed from
-another, independent draw of y, so that SURE at the y in the file is exactly unbiased.
-` + generateHelp() + `
-X of regressions may be larger than memory: it is then written row by row as it is drawn, with
-the same values and lambda the same up to rounding. It can be used where it lies (surepipe run
---storage mapped).
-
-With --from it adds white normal noise of standard deviation --sigma to an image or an
-array instead. A .npz file then holds y, mu and sigma2, a .npy or .csv file y, and so
-does a .tif file, in floating point numbers of 32 bits. A .png file has 16 bits and no
-values outside [0, 1]: what is clipped there is not normal.`,
+		Long:  helpText("generate"),
 		Example: `  surepipe generate --problem lasso --d 500 --out lasso.npz
   surepipe generate --problem matrix-completion --rows 200 --cols 100 --seed 7 --out mc.npz
   surepipe generate --problem lasso --d 50000 --p 100000 --nonzeros 100 --out large.npz

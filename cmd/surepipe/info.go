@@ -18,15 +18,7 @@ func newInfo() *cobra.Command {
 	return &cobra.Command{
 		Use:   "info",
 		Short: "Print the version, the devices and the BLAS in use",
-		Long: `Prints the version, the devices and the BLAS in use.
-
-surepipe computes with a native BLAS and LAPACK (OpenBLAS, MKL, Accelerate) where it finds
-one, and is then several times faster. SUREPIPE_BLAS=gonum forces pure Go,
-SUREPIPE_BLAS=PATH a library.
-
-OpenBLAS has kernels for many types of processor. Where it does not know this one and
-chooses slow kernels, surepipe loads it again with faster ones, unless OPENBLAS_CORETYPE
-is set.`,
+		Long:  helpText("info"),
 		Example: `  surepipe info
   SUREPIPE_BLAS=gonum surepipe info`,
 		Args: cli.NoArgs,

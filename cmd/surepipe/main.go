@@ -32,10 +32,6 @@ const (
 	exitTerminated   = 128 + int(syscall.SIGTERM)
 )
 
-const exitHelp = `Exit status: 0 done; 1 a failure; 2 bad usage or bad input; 3 the numbers are not to be trusted
-(they are printed, with the reasons: surepipe warnings); 4 merge: shards are missing; 130
-interrupted (SIGINT, as by Ctrl-C); 143 terminated (SIGTERM).`
-
 // errNotConverged is returned after the result has been printed.
 var errNotConverged = errors.New("not converged")
 

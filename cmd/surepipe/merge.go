@@ -33,47 +33,12 @@ type mergeCommand struct {
 	moved    map[string]*string // by the name of a flag for a file
 }
 
-const mergeHelp = `Merges the files of all shards of a run into the file that one machine would have written,
-equal to it in every byte, times aside, and prints the summary of the run.
-
-A run is divided among tasks that need not know of each other:
-
-    surepipe montecarlo ... --samples 4000 --jsonl mc.jsonl --shard 3/8
-
-computes samples 1500 to 1999, to mc.shard-0003-of-0008.jsonl. Units are
-
-  montecarlo  the samples, and after them the repetitions of --seeds
-  sweep       chains of warm starts, of up to --chain points of the grid. merge then refines the
-              minimizer as one machine would, for which it reads the data again, from where the
-              shards had them or from --data and the like; or, with --no-refine, takes that of the
-              grid. --csv, --plot and --out are those of surepipe sweep
-
-Shard i of n has the units from i N/n to (i+1) N/n. A shard that was killed goes on from its
-file when the same command is run again; a complete one has nothing left to do. It exits with
-0 as soon as its part is complete, also where results did not converge: an engine that tries
-again would compute the same.
-
---shard auto takes i and n from the engine that started the task: array jobs of Slurm, AWS
-Batch, Cloud Run, Google Batch, Grid Engine and LSF, processes of Open MPI, and steps of
-Slurm. --shard auto/n takes i alone, as the engine's number of the task from 0 to n-1: for
-Indexed Jobs of Kubernetes and arrays of PBS, which do not say n, and to compute some of n
-shards again.
-
-All files must be of one run: the same settings, data and number of shards, and the same
-version, BLAS kernels and device, because results agree to the last bit only then; --mixed
-takes them all the same. A file that is given twice, or two files of one shard, must agree.
-
-If shards are missing, or incomplete because their task was killed, nothing is written, a
-line of JSON lists them, {"missing": [2, 5, 6], "array": "2,5-6"}, and the exit status is 4:
-run the array again with --array=2,5-6, and merge again. In a job that follows an array, use
---dependency=afterany: a task that was killed and requeued counts as failed for afterok.`
-
 func newMerge() *cobra.Command {
 	f := &mergeCommand{moved: map[string]*string{}}
 	f.cmd = &cobra.Command{
 		Use:   "merge FILE...",
 		Short: "Merge the files of a run's shards",
-		Long:  mergeHelp,
+		Long:  helpText("merge"),
 		Example: `  surepipe merge mc.shard-*.jsonl --jsonl mc.jsonl --plot mc.png
   surepipe merge sweep.shard-*.jsonl --jsonl sweep.jsonl --csv sweep.csv --out best.npz
   sbatch --array=0-7 shard.sh && sbatch --dependency=afterany:$JOB merge.sh`,

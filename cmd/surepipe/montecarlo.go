@@ -32,64 +32,12 @@ type monteCarloCommand struct {
 	page           pageFlag
 }
 
-const monteCarloHelp = `Estimates the risk at many samples y. They come from --y; or from the data, where y
-has one more leading axis (N x ...); or, where the data hold mu, they are simulated,
-y = mu + sigma noise. --y is read sample by sample and may be larger than memory: a .npy
-file, the array y of a .npz file, or "-" for a .npy array on standard input. Prints one
-line of JSON a sample, in order, with the keys of surepipe run and "sample"; then a line
-of summary, with "summary": true:
-
-  samples, not_converged
-  mean_sure, mean_sure_stderr         mean of SURE and its standard error
-  sd_sure                             spread of SURE from sample to sample
-  rms_sure_stderr                     root mean square of the samples' sure_stderr, which
-                                      does not include the trace estimator's own error,
-                                      2 sigma2 divergence_stderr
-  mean_loss, mean_loss_stderr         the same for ||mu_hat - mu||^2, where mu is known
-  mean_gcv, mean_gcv_stderr           the same for gcv and
-  mean_alo, mean_alo_stderr           for alo, where they are defined
-  rms_alo_probe_stderr                root mean square of alo_probe_stderr
-  mean_error, mean_error_stderr       the same for SURE - loss, 0 in expectation
-  rms_error                           root mean square of SURE - loss, which
-                                      rms_sure_stderr should match
-  seeds                               with --seeds: their number,
-  seeds_mean_sure, seeds_sd_sure      mean and spread of SURE over them, at one sample,
-  seeds_rms_stderr                    and the root mean square of
-                                      2 sigma2 divergence_stderr, which the spread
-                                      should match
-  seeds_mean_gcv, seeds_sd_gcv        the same for gcv and
-  seeds_mean_alo, seeds_sd_alo        for alo, whose spread the root mean square of
-  seeds_rms_alo_probe_stderr          alo_probe_stderr should match
-  seconds
-
-Where sigma2 is not known, SURE and what follows from it are left out, and the figures are
-those of gcv. Samples can be simulated only with sigma2.
-
-Multiples of a maximum, such as --lambda 0.25max, refer to the first sample of a stack
-(whatever --first is). Where samples are simulated they refer to another, independent draw.
-
---seeds N estimates the risk at the first sample N more times, with the probes of seeds
---seed, --seed + 1, ...; the spread is that of the trace estimator alone. Their lines have
-"repeat" beside "sample".
-
---jsonl keeps the lines in a file, after a header with the settings and a hash of the data
-(of a stack: its first sample). If the run is killed, at any moment, the same command with
---resume continues it and prints what an uninterrupted run would have printed, times
-aside; other settings or data are an error. More --samples extend the file. Lines are on
-the disk within a second.
-
-A summary as text goes to standard error, with the throughput. Samples and probes are
-functions of --seed and the sample's number: the lines are the same, times aside, for any
---parallel and --probe-batch, and for a part of the samples with --first.
-
-`
-
 func (f *monteCarloCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "montecarlo",
 		Aliases: []string{"mc"},
 		Short:   "Estimate the risk at many y",
-		Long:    monteCarloHelp + dataHelp() + "\n" + execMonteCarloHelp,
+		Long:    helpText("montecarlo") + "\n\n" + dataHelp() + "\n" + helpText("exec-many") + "\n",
 		Example: `  surepipe montecarlo --exec 'python3 tv.py {lambda}' --data truth.npz --sigma2 0.01 \
       --lambda 0.05 --samples 20
   surepipe montecarlo --problem matrix-completion --data mc.npz --samples 400 > mc.jsonl
@@ -123,7 +71,7 @@ func (f *monteCarloCommand) command() *cobra.Command {
 		cli.Flag{Name: "running", To: &f.figures.Running, Usage: "draw the running mean of SURE - loss, or of SURE, " +
 			"to this `file`", Role: cli.Writes, Extensions: draw.Formats()})
 	f.page.register(cmd, "")
-	cli.FlagsFirst(cmd, topics(), monteCarloHelp)
+	cli.FlagsFirst(cmd, topics(), helpText("montecarlo"))
 	return cmd
 }
 

@@ -25,7 +25,7 @@ import (
 func newPaper() *cobra.Command {
 	cmd := newPaperTables("paper", 0)
 	cmd.Short = "Reproduce the paper's tables and figures, with our values and times beside its own"
-	cmd.Long = `Without a subcommand it runs surepipe paper tables --samples 0, which ` + paperTablesHelp
+	cmd.Long = `Without a subcommand it runs surepipe paper tables --samples 0, which ` + helpText("paper")
 	cmd.Example = `  surepipe paper --largest 300MB
   surepipe paper --problem matrix-completion --seed 3
   surepipe paper tables --out tables

@@ -30,26 +30,7 @@ func newPaperFigures() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "figures",
 		Short: "Draw the paper's figures, with the numbers and data that made them",
-		Long: `Draws the figures of Nobel, Candes and Boyd, section III, in a folder:
-
-  1  matrix completion 2000 x 1000: SURE's error relative to the Monte Carlo risk over
-     samples of y, and the spread of SURE over seeds at one y
-  2  the same of robust PCA 1000 x 1000
-  3  matrix completion 2000 x 1000: SURE and the loss over lambda in [1, 2 lambda_max] at
-     one y; and SURE's error relative to the Monte Carlo risk for several y; each y is a
-     sweep with --tol 1e-5 --trace hutchinson --trace-error 0.33, whose probes add at most a
-     third of SURE's own error bar
-
-Figures are .png and .svg; the numbers in them are .csv; the data are in data/, as
-surepipe montecarlo takes them, and every estimate is a line of a .jsonl file. The paper's
-numbers of samples are far larger than the defaults: --samples 2000 --seeds 100 --draws 6.
-The Monte Carlo risk is the mean loss over the same samples.
-
-Repeat the same command to continue after an interrupt; more --samples, --seeds and
---draws extend the results; other settings need another --out. On two processors all
-three figures take a few minutes with --scale 0.2; at full size a sample of figure 1 takes
-a minute of processor time, one of figure 2 ten seconds, and one of figure 3, which is a
-sweep, a quarter of an hour.`,
+		Long:  helpText("figures"),
 		Example: `  surepipe paper figures --out figures --scale 0.2
   surepipe paper figures --out figures --figure 2 --samples 2000 --seeds 100`,
 		Args: cli.NoArgs,

@@ -106,21 +106,6 @@ type tableLine struct {
 	Data string `json:"data,omitempty"`
 }
 
-const paperTablesHelp = `draws the data sets of Tables I to III of
-Nobel, Candes and Boyd, estimates their risk, and prints each row as soon as it is done:
-SURE per coordinate with its standard error, the true loss at the same y, the paper's
-SURE and Monte Carlo risk, our seconds for solve and divergence, and the paper's on a
-V100. With --samples N a further column is the Monte Carlo risk, the mean loss over N
-further y.
-
-The paper's draws are not published: compare SURE with the loss beside it. Rows that need
-more memory than --largest are left out. With --scale the sizes are smaller, but the
-paper's values are those of its own sizes.
-
---out DIR keeps everything, row by row: table1-lasso.csv, .txt and so on, tables.jsonl
-with the keys of surepipe run, and the data in data/ or, for large data, the command that
-generates them bit for bit.`
-
 func newPaperTables(use string, samples int) *cobra.Command {
 	var f paperFlags
 	var problem, largest string
@@ -128,7 +113,7 @@ func newPaperTables(use string, samples int) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "Print the paper's tables with our values and times beside its own",
-		Long:  "surepipe paper tables " + paperTablesHelp,
+		Long:  "surepipe paper tables " + helpText("paper"),
 		Example: `  surepipe paper tables --out tables
   surepipe paper tables --problem matrix-completion --scale 0.2`,
 		Args: cli.NoArgs,

@@ -19,39 +19,12 @@ import (
 	"surepipe/study"
 )
 
-const predictHelp = `Predicts from the file that surepipe run --out fit.npz or sweep --out fit.npz has written.
-
-A fit of a regression predicts b0 + x b for the rows x of --data; one with --loss logistic or
-poisson the expectation of y there, a probability or a rate, and so for entries; one with
-multinomial the likeliest class and the probability of each. Where the fit is of a table,
---data is a table with the same columns by name, in any order; others are ignored, and named on
-standard error. A missing column, a level that the fit does not know and a missing value are
-errors, but missing values are replaced by the means of the fit's data where the fit was made
-with --missing mean. If the table has the response too, the mean squared error is reported, of
-several responses their mean.
-Where the fit is of arrays, --data has X, with as many columns.
-
-A fit of a matrix completion predicts entries: those of --data, a table with the columns row
-and column, counted from 0, or where the fit is of a table the columns that named the rows and
-columns of its matrix; without --data all that were not observed. Effects of rows and columns
-are part of the predictions. If the table has the values too, the mean squared error is reported.
-
-Prints a .csv table, with the names of the rows where the table has them, or with --json one
-object: predicts (rows or entries), count, predictions or entries (row, column, value), of
-several classes classes, predicted and probabilities (a row for each row), of several responses
-responses and values, ignored_columns, filled, mean_squared_error (mean_loss where the fit's loss
-is not squared), by_response (the same for each of several responses), rows_with_response,
-warnings, and fit: what is known of the fit, among it gcv, the mean squared error of predicting
-one more observation.
-
-` + exitHelp
-
 func newPredict() *cobra.Command {
 	var p predictFlags
 	cmd := &cobra.Command{
 		Use:   "predict",
 		Short: "Predict new rows, or missing entries, from a saved fit",
-		Long:  predictHelp,
+		Long:  helpText("predict"),
 		Example: `  surepipe sweep --problem lasso --data table.csv --response price --lambda 0.01max:max:40 --out fit.npz
   surepipe predict --fit fit.npz --data new.csv
   surepipe predict --fit completion.npz --out missing.csv`,

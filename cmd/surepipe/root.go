@@ -11,23 +11,7 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "surepipe",
 		Short: "Stein's unbiased risk estimate of convex-regularized estimators",
-		Long: `surepipe estimates how far an estimate is from the truth, without the truth.
-
-Given y ~ N(mu, sigma2 I) and an estimator
-
-    mu_hat(y) = A argmin_b  1/2 ||A b - y||^2 + r(b)
-
-(LASSO, matrix completion, robust PCA, ...) it computes Stein's unbiased estimate
-of the risk E||mu_hat - mu||^2,
-
-    SURE = -d sigma2 + ||mu_hat - y||^2 + 2 sigma2 div mu_hat(y),
-
-at sizes where the Jacobian in the divergence could never be formed.
-
-` + exitHelp + `
-
-A sweep or montecarlo run that was stopped continues with --resume, if --jsonl kept its
-lines.`,
+		Long:  helpText("root"),
 		Example: `  surepipe generate --problem matrix-completion --rows 200 --cols 100 --out mc.npz
   surepipe run --problem matrix-completion --data mc.npz
   surepipe run --problem lasso --data testdata/diabetes.npz --lambda 0.1max --json

@@ -26,18 +26,11 @@ type runCommand struct {
 	line *bar.Line
 }
 
-const runHelp = `Solves one problem, differentiates the solution, and prints Stein's unbiased
-estimate of the risk with its standard error, and what can be said without sigma2.
-
-Results go to standard output, everything else to standard error.
-
-` + exitHelp
-
 func (f *runCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Estimate the risk at one y",
-		Long:  runHelp + "\n\n" + dataHelp(),
+		Long:  helpText("run") + "\n\n" + dataHelp(),
 		Example: `  surepipe run --problem lasso --data diabetes.npz --lambda 20
   surepipe run --problem ridge --data diabetes.npz --lambda 0.1 --json
   surepipe run --problem matrix-completion --data mc.npz --lambda 0.25max --out fit.npz
@@ -67,7 +60,7 @@ func (f *runCommand) command() *cobra.Command {
 	cli.Bind(cmd, f.foldFlags()...)
 	f.registerPicture(cmd)
 	f.page.register(cmd, "")
-	cli.FlagsFirst(cmd, topics(), runHelp)
+	cli.FlagsFirst(cmd, topics(), helpText("run"))
 	return cmd
 }
 

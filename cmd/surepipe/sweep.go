@@ -40,95 +40,11 @@ type sweepCommand struct {
 	unwritten error // of the files
 }
 
-const sweepHelp = `Estimates the risk on a logarithmic grid of one weight or two, FROM:TO:COUNT, from the
-largest to the smallest with warm starts, and then searches for the minimum between the
-neighbours of the grid's minimizer, by Brent's method on the logarithm of each weight, until what
-may yet be gained is small beside its error, or without an error or with --tol to a hundredth of a
-step of the grid. Where that is at an end of a single grid, the sweep goes on beyond it, by at most
-8 steps of the grid. With cv there are no points beyond the grid.
-
-The minimum is that of SURE, or where sigma2 is not known of gcv, for matrix completion of alo,
-for the LASSO and the like of up to 200 rows with as many columns, whatever the loss, of cv, for
-other losses of alo; --criterion chooses another. sure is the squared error of mu_hat, and the
-best where sigma2 is known well. gcv and alo are the error of predicting an observation that is
-left out, and need no sigma2: alo is the safer where observations differ in leverage, and for
-matrix completion, where the missing entries count. aic with a known sigma2 has the minimum of
-sure; without one, do not trust it where df is a large part of d. cv predicts observations by fits
-without them, and is the referee of the others. bic looks for the smallest model that explains y,
-at some cost in risk. With a loss other than the squared one alo is work of its own: a sweep by
-another criterion has it at its answer, and at every weight with --alo.
-
-All points share y and the probes. Differences between points are therefore far more
-certain than the values: most of a value's error is that of the noise's own norm, which
-shifts the curve as a whole. Each point is compared with the minimizer: the difference's
-error is 2 sigma ||h|| and 2 sigma2 ||J - J_min||_F together, for h the difference of the
-two mu_hat and J their derivatives (Bellec and Zhang 2021), with those of the trace and of
-an estimated sigma2. Points within one such error of the minimum are listed as alike, and
---rule 1se chooses the simplest of them, the one with the least divergence, for --out and
-as "chosen". gcv, alo and lgo have such errors too, with the residual variance for sigma2, and those
-of cv are paired over what is left out together; bic, and aic without sigma2, have none.
-
-The least of many estimates is too small on average. "optimism" is the estimate of that for
-sure, and aic with sigma2 (Tibshirani and Rosset 2019): add it to SURE at the minimum. If
-an end of the grid is a multiple of a maximum, the weights depend on y in another way too,
-and SURE is only approximately unbiased.
-
-Prints a table, or with --json one line a point, in order, with the keys of surepipe
-run, "index" and "stage" (grid or refine); first a line of settings, with
-"sweep": true and, by criterion, why points do not have it: "not_computed"; last a summary, with
-"summary": true:
-
-  points, not_converged
-  criterion       what was minimized
-  minimizer       index, stage, weights, the criteria and their errors, divergence, loss,
-                  converged; with --coefficients, coefficients
-  edges           weights with the minimizer at the "lower" or "upper" end of their
-                  grid, which should be extended
-  rule, chosen    --rule, and the point that it chooses
-  difference, difference_stderr
-                  a list by index: the criterion minus the minimum, and its standard error
-  alike           the indices of points that cannot be told from the minimizer
-  optimism, optimism_stderr, optimism_leaves_out
-                  how much too small the minimum is on average, because it was looked for
-  regret, regret_beyond_tenth
-                  with --noise: how much the squared error at the minimizer is on average
-                  above the best weight's, over it, and how often by more than a tenth
-  audit           a list: error and error_stderr of fits without some observations at the
-                  chosen point, criterion_says of the same, and by how many bars they differ
-  least_loss      the least loss on the grid and its weights, where mu is known
-  seconds
-  warnings        what standard error says, of all points together
-
-"digest" in a point's line is what differences are computed from (float32, little endian, base64,
-times unit): residual, images and losses are random projections to 256 numbers; of tables with few
-columns images are coordinates of the derivative.
-
---jsonl also writes these lines to a file, each as soon as it is known. A sweep that was
-interrupted or killed continues with --resume: it reads the lines in the file, drops an
-incomplete last one, and computes what is missing. The result is the same to the last bit,
-times aside, as that of an uninterrupted sweep, for any --parallel and --probe-batch.
-Other settings or data are an error.
-
-Points are accurate enough to be compared (sure_change in a point's solver estimates what is
-missing), and the chosen one is computed once more; --tol certifies all of them.
-
-Points that have not converged, or with which --verify disagrees, are marked and make the
-exit status 3. Such a point is the minimizer only if all points are marked. A point whose
-criterion is not known, such as gcv of a fit that interpolates y, or alo where leverages are too
-near to 1 for the probes, is never the minimizer. Where the error bar of gcv or alo exceeds
-its value, or most observations have leverages near 1, the point is marked UNSURE and
-competes by the sum of value and bar. Of a table with as many columns as rows, of which fits choose
-some, those whose divergence is above 0.6 of the observations (0.2 with a loss other than the
-squared one) are marked OVERFITS for a criterion that needs neither sigma2 nor refits: the
-minimizer is one of the others.
-
-`
-
 func (f *sweepCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep",
 		Short: "Estimate the risk over a grid of hyperparameters, and find its minimum",
-		Long:  sweepHelp + dataHelp(),
+		Long:  helpText("sweep") + "\n\n" + dataHelp(),
 		Example: `  surepipe sweep --problem matrix-completion --data mc.npz --lambda 0.05max:2max:40 --plot sure.png
   surepipe sweep --problem lasso --data table.csv --response price \
       --lambda 0.01max:max:40 --criterion alo
@@ -201,7 +117,7 @@ func (f *sweepCommand) command() *cobra.Command {
 	f.page.register(cmd, "; with --jsonl the lines also keep what it shows of each point, for surepipe view, and with "+
 		"--shard for surepipe merge --report")
 	cli.Bind(cmd, cli.Flag{Name: "json", To: &f.asJSON, Usage: "print lines of JSON"})
-	cli.FlagsFirst(cmd, topics(), sweepHelp)
+	cli.FlagsFirst(cmd, topics(), helpText("sweep"))
 	return cmd
 }
 

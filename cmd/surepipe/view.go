@@ -54,21 +54,12 @@ func (f *pageFlag) look(s *study.Sweep) {
 	s.Look, s.Options.KeepB = l.Look, s.Options.KeepB || l.NeedsB()
 }
 
-const viewHelp = `Shows the page of --report for the file of a sweep or of a Monte Carlo run (--jsonl), also
-while it is written: curves and numbers move as lines arrive. Files of its shards beside it
-(sweep.shard-0003-of-0008.jsonl) are taken too, and files that are not there yet are waited
-for. Pictures and coefficients are there where the run was started with --report.
-
-The page is on the loopback address of this machine, for its users alone: requests by other
-names of the host, as pages of other sites would make them, are refused, and nothing is
-answered but the page and the lines of these files. Ctrl-C ends it.`
-
 func newView() *cobra.Command {
 	port := 0
 	cmd := &cobra.Command{
 		Use:   "view FILE...",
 		Short: "Show a run's file in a browser, also while it is written",
-		Long:  viewHelp,
+		Long:  helpText("view"),
 		Example: `  surepipe view sweep.jsonl
   surepipe view --port 8080 mc.jsonl`,
 		RunE: func(cmd *cobra.Command, files []string) error { return view(cmd, port, files) },

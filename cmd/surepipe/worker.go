@@ -20,22 +20,13 @@ import (
 	"surepipe/study/request"
 )
 
-const workerHelp = `Answers requests of another program, its parent, until that ends: JSON-RPC 2.0, each message
-behind a header Content-Length: N and an empty line, on standard input and output. Clients in
-other languages stand on it. docs/worker.md describes the protocol and has a client in Python;
---schema prints it as a JSON schema.
-
-Arrays of a megabyte and more are .npy files on both sides. Those of results are in a new
-directory inside --directory, which the worker removes when it ends: move or copy what is to
-stay. A directory in memory, such as /dev/shm, spares the disk.`
-
 func newWorker() *cobra.Command {
 	var directory string
 	var schema bool
 	cmd := &cobra.Command{
 		Use:     "worker",
 		Short:   "Serve estimates to programs in other languages",
-		Long:    workerHelp,
+		Long:    helpText("worker"),
 		Example: "  surepipe worker --directory /dev/shm\n  surepipe worker --schema > worker.schema.json",
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
