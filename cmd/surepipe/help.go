@@ -41,7 +41,7 @@ func init() { values["text"] = helpText }
 // helpText is the text of the help of that name.
 func helpText(name string) string {
 	var b strings.Builder
-	page := template.New(name + ".txt").Delims("<<", ">>").Funcs(values)
+	page := template.New(name+".txt").Delims("<<", ">>").Funcs(values)
 	page = template.Must(page.ParseFS(texts, "text/"+page.Name()))
 	if err := page.Execute(&b, nil); err != nil {
 		panic(err)
