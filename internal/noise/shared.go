@@ -27,13 +27,15 @@ const (
 	// leastRatio is the ratio of the energies below and at the highest frequencies, and leastShort that of the latter
 	// to sigma2, from which noise is taken for shared; leastShare is the least correlation of channels. All must be
 	// shareErrors standard errors from white noise.
-	leastRatio, leastShort, leastShare, shareErrors = 1.2, 0.9, 0.15, 4
+	leastRatio, leastShort, leastShare, shareErrors = 1.2, 0.95, 0.15, 4
 	// Energies of texture grow from the smoothest blocks on, and those of noise do not. From a twentieth to a fifth of
 	// the blocks those of noise grow by less than this, and by less than this part of what is to be explained by it.
-	flatHigh, flatMiddle = 0.2, 1. / 3
+	flatHigh, flatMiddle = 0.2, 0.2
 	// aboveSigma2 is how far energies at the highest frequencies may exceed a known sigma2 and hold no texture.
 	aboveSigma2 = 1.2
 	fewShared   = 32 // blocks from which there is an answer
+	// highest is the band of the highest frequencies, which shared noise reaches least.
+	highest = len(highBands) - 1
 )
 
 // smoothest are the shares of the smoothest blocks over which energies are compared; the second is that of the answer.
@@ -44,6 +46,7 @@ var smoothest = [...]float64{0.05, 0.1, 0.2, 0.4, 1}
 // of the highest, of all channels.
 type spectrum struct {
 	texture, next [2]float64
+	bands         [len(highBands)]float64 // of the highest
 	high          [][]float64
 }
 
@@ -63,15 +66,16 @@ func SharedNoise(y []float64, rows, cols, channels int, sigma2 float64) (s Share
 	if len(blocks) < fewShared {
 		return s
 	}
-	var middle, high [len(smoothest)]float64
+	var middle [len(smoothest)]float64
+	var high [len(smoothest)][len(highBands)]float64
 	for half := range 2 {
 		slices.SortStableFunc(blocks, func(a, b spectrum) int { return cmp.Compare(a.texture[half], b.texture[half]) })
 		for i := range smoothest {
 			for _, b := range blocks[:most(blocks, i)] {
 				n := float64(2 * most(blocks, i) * channels)
 				middle[i] += b.next[1-half] / n / nextSizes[1-half]
-				for _, h := range b.high {
-					high[i] += floats.Dot(h, h) / n / float64(len(h))
+				for band, energy := range b.bands {
+					high[i][band] += energy / n / bandSizes[band]
 				}
 			}
 		}
@@ -79,21 +83,23 @@ func SharedNoise(y []float64, rows, cols, channels int, sigma2 float64) (s Share
 	err := func(share int, coefficients float64) float64 {
 		return math.Sqrt(2 / (float64(most(blocks, share)*channels) * coefficients))
 	}
-	s.High, s.Middle = high[1], middle[1]
+	s.High, s.Middle = high[1][highest], middle[1]
 	if !(s.High > 0) {
 		return Shared{}
 	}
-	noise := high[2]/high[0]-1 < flatHigh
+	noise := high[2][0]/high[0][0]-1 < flatHigh
 	if sigma2 > 0 {
 		// Texture only adds, so that any share of the blocks may show that sigma2 is not reached.
 		for i, h := range high {
-			if h*(1+shareErrors*err(i, bandSizes[0])) < leastShort*sigma2 {
-				s.Neighbours, s.High = true, min(s.High, h)
+			for band, h := range h {
+				if h*(1+shareErrors*err(i, bandSizes[band])) < leastShort*sigma2 {
+					s.Neighbours, s.High = true, min(s.High, h)
+				}
 			}
 		}
-		noise = s.High < aboveSigma2*sigma2
+		noise = high[1][0] < aboveSigma2*sigma2
 	} else {
-		ratio, ratioErr := s.Middle/s.High, math.Hypot(err(1, bandSizes[0]), err(1, nextSizes[0]+nextSizes[1]))
+		ratio, ratioErr := s.Middle/s.High, math.Hypot(err(1, bandSizes[highest]), err(1, nextSizes[0]+nextSizes[1]))
 		s.Neighbours = ratio > max(leastRatio, 1+shareErrors*ratioErr) && middle[2]/middle[0]-1 < flatMiddle*(ratio-1)
 	}
 	if noise && !s.Neighbours {
@@ -171,6 +177,11 @@ func (s *spectrum) add(d [blockSide][blockSide]float64) {
 			switch {
 			case f >= highBands[0]:
 				high = append(high, v)
+				for b, least := range highBands {
+					if f >= least {
+						s.bands[b] += v * v
+					}
+				}
 			case f >= leastTexture:
 				s.texture[half] += v * v
 				if f >= nextTexture {
