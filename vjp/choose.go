@@ -155,6 +155,12 @@ func (s *structure) bends() bool {
 	return ok && q.exact && math.Abs(s.eta*linops.StructureOf(s.p.A).Columns.Value-1) <= 0x1p-50
 }
 
+// fills reports that A picks most entries of large matrices, by a projection, and that the diagonal of J is known.
+func (s *structure) fills() bool {
+	return s.dim > maxDense && s.seen != nil && s.j != nil && s.eta == 1 && system.FillsIn(s.seen) &&
+		s.model != nil && s.model.Diagonal != nil
+}
+
 // columns reports that the space is a set of A's columns, of which A stores the entries, with a
 // curvature that is known as a matrix.
 func (s *structure) columns() bool {
@@ -237,6 +243,15 @@ var rules = []rule{
 		"the solver has factored the same system, and that is well conditioned",
 		(*structure).factored,
 		(*structure).takeOver,
+	},
+	{
+		"the entries that are not seen", "preconditioned conjugate gradients",
+		"A picks most entries, and the derivative of the proximal operator shows its diagonal",
+		(*structure).fills,
+		func(s *structure) (system.System, error) {
+			return system.IterateUnseen(s.p.Device, s.p.A, s.seen, prox.StructureOf(s.p.R).Shape, s.j, s.model.Diagonal,
+				s.tol), nil
+		},
 	},
 	{
 		modelSpace, "preconditioned conjugate gradients",

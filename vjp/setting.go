@@ -8,19 +8,21 @@ import (
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/lowrank"
 	"surepipe/vjp/system"
 )
 
 // setting is what is known at a solution, of a problem and of its solve, when a derivative is taken there.
 type setting struct {
 	p          Problem
-	eta        float64 // the step of the fixed point that is differentiated
-	norm       float64 // a bound of ||A||
-	orthogonal bool    // A is a multiple of an orthogonal matrix
-	optimality float64 // of the solution, see Convergence
-	identified bool    // see Point
-	tol        float64 // of the solver
-	keep       bool    // images will be asked for ([Options].Images)
+	eta        float64        // the step of the fixed point that is differentiated
+	norm       float64        // a bound of ||A||
+	orthogonal bool           // A is a multiple of an orthogonal matrix
+	optimality float64        // of the solution, see Convergence
+	identified bool           // see Point
+	tol        float64        // of the solver
+	keep       bool           // images will be asked for ([Options].Images)
+	seen       *linops.Picked // the entries that A picks, where these are most of them; else nil
 	gram       func(set []int) []float64
 	solved     func(set []int) (solve.Factored, bool)
 }
@@ -41,8 +43,7 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 	if at.Norm2 > 0 {
 		s.eta = etaFactor / at.Norm2
 	}
-	seen := s.seen()
-	if seen != nil && at.Norm2 > 0 {
+	if s.seen = s.most(); s.seen != nil && at.Norm2 > 0 {
 		s.eta = 1 / at.Norm2
 	}
 	if c := linops.StructureOf(p.A).Rows; d == dim && c.Known && c.Value > 0 {
@@ -94,8 +95,10 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 			return nil, err
 		}
 	}
-	if seen != nil && !l.known.Known {
-		s.control(l, j, seen)
+	if m := l.model; s.seen != nil && !l.known.Known && m != nil && m.Diagonal != nil {
+		c := &oneStep{dev: dev, j: j, diagonal: m.Diagonal, seen: s.seen, eta: s.eta, d: d, p: dim}
+		l.held.Hold(c)
+		l.known.Control = c.improve
 	}
 	if err := dev.Err(); err != nil {
 		return nil, err
@@ -104,64 +107,18 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 	return l, nil
 }
 
-// mostSeen is the share of the entries of matrices from which A*A counts as nearly a multiple of I.
-const mostSeen = 0.4
-
-// seen are the entries that A picks where these are most of them; else nil.
-func (s *setting) seen() *linops.Picked {
+// most are the entries that A picks where these are so many that A*A is nearly a multiple of I; else nil.
+func (s *setting) most() *linops.Picked {
 	picked, shape := linops.StructureOf(s.p.A).Picked, prox.StructureOf(s.p.R).Shape
 	if s.p.K != nil || picked == nil {
 		return nil
 	}
 	seen := picked(shape)
-	if seen == nil || float64(len(seen.Places)) < mostSeen*float64(shape.Len()) {
+	if seen == nil || !lowrank.MostSeen(len(seen.Places), shape) {
 		return nil
 	}
 	return seen
 }
-
-// control is the control variate of probes by one step of the fixed point, where A picks most entries, W^{1/2} S but
-// for terms: D mu_hat is near eta W^{1/2} S J S* W^{1/2}, whose diagonal is known where that of J is.
-func (s *setting) control(l *linearization, j prox.Derivative, seen *linops.Picked) {
-	model := j.Model()
-	if model == nil || model.Diagonal == nil {
-		return
-	}
-	all := model.Diagonal()
-	if all == nil {
-		return
-	}
-	dev, d := s.p.Device, len(seen.Places)
-	host := make([]float64, 2*d)
-	roots, diagonal := host[:d], host[d:]
-	for e, place := range seen.Places {
-		w := s.eta
-		if seen.Weights != nil {
-			w *= seen.Weights[e]
-		}
-		roots[e], diagonal[e] = math.Sqrt(w), w*all[place]
-	}
-	on, vectors := dev.NewIndex(seen.Places), dev.Put(host, 2, d)
-	l.held.Hold(index{on}, system.Batch{Batch: vectors})
-	l.known.Control = func(signs, image array.Batch) {
-		dev := signs.Device()
-		x, own := dev.Alloc(signs.K(), len(all)), dev.Alloc(signs.K(), d)
-		defer array.Free(x, own)
-		dev.Mul(own, vectors.Rows(0, 1), signs)
-		dev.Scatter(x, own, on)
-		j.Apply(x, x)
-		dev.Gather(own, x, on)
-		dev.Mul(own, vectors.Rows(0, 1), own)
-		dev.Lin(image, 1, image, -1, own)
-		dev.Mul(own, vectors.Rows(1, 2), signs)
-		dev.Lin(image, 1, image, 1, own)
-	}
-}
-
-// index is one as a resource.
-type index struct{ array.Index }
-
-func (i index) Release() { i.Free() }
 
 // away is Newton's step from the argument v of the proximal operator: about the error of v, which is
 // larger than that of the gradient where A is ill-conditioned. It is 0 where l solves no systems.

@@ -1,6 +1,8 @@
 package lowrank
 
 import (
+	"sync"
+
 	"surepipe/array"
 	"surepipe/prox"
 	"surepipe/prox/internal/vector"
@@ -248,10 +250,10 @@ func (j *nuclearDerivative) apply(dst, z array.Batch) {
 // basis.
 func (j *nuclearDerivative) build() *prox.Model {
 	m, n, r := j.m, j.n, j.r
-	margin := func(array.Batch) float64 { return j.margin }
+	margin, diagonal := func(array.Batch) float64 { return j.margin }, sync.OnceValue(j.diagonal)
 	if !j.onLeft() || !j.onRight() {
 		q := prox.NewAppliedCurvature(j.apply, j.trace, j.frobenius2)
-		return &prox.Model{Space: space.All(m * n), Curvature: q, Margin: margin, Diagonal: j.diagonal}
+		return &prox.Model{Space: space.All(m * n), Curvature: q, Margin: margin, Diagonal: diagonal}
 	}
 	dev := j.mem.Device()
 	cols := dev.Alloc(1, r*(m+n))
@@ -265,7 +267,7 @@ func (j *nuclearDerivative) build() *prox.Model {
 	t := space.Tangent(array.Shape{Rows: m, Cols: n}, r, u, v)
 	q := &nuclearTangent{Plain: prox.Plain{Sum: j.trace, Squares: j.frobenius2, Summed: true}, j: j}
 	q.Hold(cols)
-	return &prox.Model{Space: t, Curvature: q, Margin: margin, Diagonal: j.diagonal}
+	return &prox.Model{Space: t, Curvature: q, Margin: margin, Diagonal: diagonal}
 }
 
 // nuclearTangent is J in the coordinates (Q, P), as a curvature: J_T is (E*E + t Q)^{-1}. It holds the vectors that the

@@ -91,7 +91,7 @@ func arrowTangent(ctx context.Context, dev array.Device, picked *linops.Picked, 
 		misfit[e] /= math.Sqrt(picked.Weights[e])
 	}
 	worth := max(cheapArrow, probesFlops(len(misfit), shape, len(f)))
-	if wanted {
+	if wanted && !MostSeen(len(misfit), shape) {
 		worth = max(worth, exactArrow)
 	}
 	if wanted && float64(tangentDim(shape, len(f))) > smallLeverage*float64(len(misfit)) {
@@ -118,8 +118,7 @@ const (
 	// smallLeverage is a bound of the mean leverage up to which probes tell the leverages well.
 	smallLeverage = 0.2
 	// cheapArrow is the number of operations, a fifth of a second's work, up to which no probe takes its place, and
-	// exactArrow that up to which it tells a diagonal that is wanted: 24 probes leave the mean of left-out errors an
-	// error of a tenth of its bar where leverages are few and small (200 x 625 at rank 3).
+	// exactArrow that up to which it tells a diagonal that is wanted where probes have no good control variate.
 	cheapArrow, exactArrow = 4e9, 4e10
 )
 

@@ -205,16 +205,19 @@ func (w *sampled) tangent(ctx context.Context) (*engine.Tangent, error) {
 	return t, nil
 }
 
-// decomposition is about the operations of an SVD of n x n, in n^3, and misfits those that the products of a trace's
-// probes with the misfits take, for each entry and each singular value.
-const decomposition, misfits = 60, 600
+// MostSeen reports whether so many of a matrix's entries are seen that A*A counts as nearly a multiple of I.
+func MostSeen(entries int, shape array.Shape) bool {
+	return float64(entries) >= limits.Dense*float64(shape.Len())
+}
 
-// decomposes reports whether all singular vectors cost less than the products that a preconditioner made of a few of
-// them needs: the derivative of the prox has all in closed form, and takes fewer steps of conjugate gradients.
+// decomposes reports whether all singular vectors and probes that use them cost less than the probes of a
+// preconditioner made of a few: the derivative of the prox has all in closed form, its products are those of dense
+// matrices, and it takes half of the steps of conjugate gradients.
 func (w *sampled) decomposes(k int) bool {
-	d, long, short := float64(w.ab.N()), float64(max(w.m, w.n)), float64(min(w.m, w.n))
-	return d >= limits.Dense*long*short && decomposition*long*short*short <= misfits*d*float64(k) &&
-		w.shape.Len() <= limits.Written
+	const decomposition, products = 60, 1000 // operations, in m n min(m, n) and in m n k
+	short, size := min(w.m, w.n), float64(w.shape.Len())
+	return MostSeen(w.ab.N(), w.shape) && w.shape.Len() <= limits.Written &&
+		size*float64(decomposition*short+products*k) <= probesFlops(w.ab.N(), w.shape, k)
 }
 
 // curvature is that of lambda ||.||_* at U diag(sigma - tau) V*, with the first r of all triplets

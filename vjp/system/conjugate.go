@@ -164,6 +164,9 @@ func (c *run) iterate(ctx context.Context) error {
 
 func (c *run) image(w array.Batch) {
 	if c.square != nil {
+		if c.l.first != nil {
+			c.dev.Lin(c.sum, 1, c.sum, 1, c.r)
+		}
 		c.l.m.Forward(c.dst, c.sum)
 	}
 	c.straighten(w)
@@ -193,6 +196,14 @@ func (c *run) begin() error {
 		c.probes[i].size = c.qq[i]
 	}
 	dev.Lin(c.r, l.eta, c.r, 0, array.Batch{})
+	if l.first != nil {
+		l.first(c.u, c.r)
+		dev.Dot(c.jj, c.u, c.r)
+		for i, form := range c.jj {
+			c.probes[i].form = form
+		}
+		c.r, c.u = c.u, c.r
+	}
 	l.pre.apply(c.u, c.ku, c.r)
 	dev.Dot(c.jj, c.r, c.u)
 	unit := 1 / math.Sqrt(2*float64(c.from.d))

@@ -41,6 +41,9 @@ type Iterated struct {
 	pre     preconditioner
 	// square applies M*M, where that is cheaper than M and M*, or all of a reduced system; else it is nil.
 	square func(dst, b array.Batch)
+	// first sets dst to the right-hand side of a system for M* w = r, where the image is M (s + r') for its solution s
+	// and residual r'; nil where the right-hand side is r, and the image M s.
+	first func(dst, r array.Batch)
 	// apart adds to dst_i what the system leaves out of the image of w_i: work bytes a probe, and
 	// moving coordinates of mu_hat that move with those of y one for one.
 	apart  func(dst, w array.Batch)
