@@ -23,13 +23,11 @@ func newDenoise() *cobra.Command {
 	var asJSON bool
 	r.Shrinkage, r.Average = series.Shrinkages[0].Name, series.Gaussian
 	cmd := &cobra.Command{
-		Use:   "denoise FILE",
-		Short: "Denoise a series of images by local low rank: MRI, calcium imaging, hyperspectral cubes",
-		Long:  helpText("denoise") + "\n\n" + shrinkages() + helpText("exit"),
-		Example: `  surepipe denoise dwi.nii.gz --out clean.nii.gz --noise sigma.nii.gz --df df.nii.gz
-  surepipe denoise magnitude.nii.gz --phase phase.nii.gz --out clean.nii.gz --mask brain.nii.gz
-  surepipe denoise cube.npy --series-last --patch 4 --sigma 0.02 --out clean.npy --json`,
-		Args: cobra.ArbitraryArgs, // counted after what flags name is checked
+		Use:     "denoise FILE",
+		Short:   "Denoise a series of images by local low rank: MRI, calcium imaging, hyperspectral cubes",
+		Long:    helpText("denoise") + "\n\n" + shrinkages() + helpText("exit"),
+		Example: helpText("denoise.examples"),
+		Args:    cobra.ArbitraryArgs, // counted after what flags name is checked
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return study.Errorf("found %d arguments, expected one: the file of the series", len(args))

@@ -61,16 +61,12 @@ func newGenerate() *cobra.Command {
 	var f generateFlags
 	known := lists.Map(problems.Generators(), func(g problems.Generator) string { return g.Name })
 	cmd := &cobra.Command{
-		Use:   "generate",
-		Short: "Write one of the paper's data sets, or one like them",
-		Long:  helpText("generate"),
-		Example: `  surepipe generate --problem lasso --d 500 --out lasso.npz
-  surepipe generate --problem matrix-completion --rows 200 --cols 100 --seed 7 --out mc.npz
-  surepipe generate --problem lasso --d 50000 --p 100000 --nonzeros 100 --out large.npz
-  surepipe generate --problem ct --rows 128 --d 90 --out ct.npz
-  surepipe generate --from photo.png --sigma 0.1 --seed 1 --out noisy.tif`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, known) },
+		Use:     "generate",
+		Short:   "Write one of the paper's data sets, or one like them",
+		Long:    helpText("generate"),
+		Example: helpText("generate.examples"),
+		Args:    cli.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd, known) },
 	}
 	cli.Bind(cmd, cli.Flag{Name: "problem", To: &f.problem, Usage: strings.Join(known, ", "), Values: known})
 	for i, usage := range []string{"number of observations, length of a sequence, or number of angles",

@@ -120,10 +120,3 @@ func methodsHelp() string {
 	}
 	return b.String()
 }
-
-// execExample are two programs that are not ours.
-const execExample = `
-  surepipe run --exec 'python3 hard.py {lambda}' --data signal.npy --sigma2 1 --lambda 2 \
-      --divergence antithetic
-  surepipe run --exec 'python3 tv.py {lambda}' --data noisy.png --sigma2 auto --lambda 0.1 \
-      --out clean.png`

@@ -36,13 +36,11 @@ type mergeCommand struct {
 func newMerge() *cobra.Command {
 	f := &mergeCommand{moved: map[string]*string{}}
 	f.cmd = &cobra.Command{
-		Use:   "merge FILE...",
-		Short: "Merge the files of a run's shards",
-		Long:  helpText("merge"),
-		Example: `  surepipe merge mc.shard-*.jsonl --jsonl mc.jsonl --plot mc.png
-  surepipe merge sweep.shard-*.jsonl --jsonl sweep.jsonl --csv sweep.csv --out best.npz
-  sbatch --array=0-7 shard.sh && sbatch --dependency=afterany:$JOB merge.sh`,
-		RunE: func(_ *cobra.Command, args []string) error { return f.merge(args) },
+		Use:     "merge FILE...",
+		Short:   "Merge the files of a run's shards",
+		Long:    helpText("merge"),
+		Example: helpText("merge.examples"),
+		RunE:    func(_ *cobra.Command, args []string) error { return f.merge(args) },
 	}
 	cli.Bind(f.cmd,
 		cli.Flag{Name: "jsonl", To: &f.jsonl, Usage: "write the merged lines to this `file`, which must not exist",

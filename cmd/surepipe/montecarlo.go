@@ -38,16 +38,9 @@ func (f *monteCarloCommand) command() *cobra.Command {
 		Aliases: []string{"mc"},
 		Short:   "Estimate the risk at many y",
 		Long:    helpText("montecarlo") + "\n\n" + dataHelp() + "\n" + helpText("exec-many") + "\n",
-		Example: `  surepipe montecarlo --exec 'python3 tv.py {lambda}' --data truth.npz --sigma2 0.01 \
-      --lambda 0.05 --samples 20
-  surepipe montecarlo --problem matrix-completion --data mc.npz --samples 400 > mc.jsonl
-  surepipe mc --problem svt --data stack.npz --lambda 30 --parallel 4
-  surepipe mc --problem lasso --data lasso.npz --samples 2000 --seeds 100 --jsonl mc.jsonl \
-      --resume --plot mc.png --running mean.png
-  surepipe mc --problem svt --y frames.npy --sigma2 4 --lambda 30 --first 1000 --samples 50
-  produce | surepipe mc --problem svt --y - --sigma2 4 --lambda 30`,
-		Args: cli.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return f.run() },
+		Example: helpText("montecarlo.examples"),
+		Args:    cli.NoArgs,
+		RunE:    func(*cobra.Command, []string) error { return f.run() },
 	}
 	f.register(cmd, runtime.GOMAXPROCS(0))
 	cli.DescribeFlags(cmd.Flags(), map[string]string{"parallel": "samples in flight at once"})

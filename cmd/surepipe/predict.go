@@ -22,14 +22,12 @@ import (
 func newPredict() *cobra.Command {
 	var p predictFlags
 	cmd := &cobra.Command{
-		Use:   "predict",
-		Short: "Predict new rows, or missing entries, from a saved fit",
-		Long:  helpText("predict"),
-		Example: `  surepipe sweep --problem lasso --data table.csv --response price --lambda 0.01max:max:40 --out fit.npz
-  surepipe predict --fit fit.npz --data new.csv
-  surepipe predict --fit completion.npz --out missing.csv`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runPredict(cmd, &p) },
+		Use:     "predict",
+		Short:   "Predict new rows, or missing entries, from a saved fit",
+		Long:    helpText("predict"),
+		Example: helpText("predict.examples"),
+		Args:    cli.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runPredict(cmd, &p) },
 	}
 	cli.Bind(cmd,
 		cli.Flag{Name: "fit", To: &p.fit, Usage: "the `file` of the fit (.npz)", Role: cli.Reads,

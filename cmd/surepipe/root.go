@@ -9,15 +9,10 @@ import (
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "surepipe",
-		Short: "Stein's unbiased risk estimate of convex-regularized estimators",
-		Long:  helpText("root"),
-		Example: `  surepipe generate --problem matrix-completion --rows 200 --cols 100 --out mc.npz
-  surepipe run --problem matrix-completion --data mc.npz
-  surepipe run --problem lasso --data testdata/diabetes.npz --lambda 0.1max --json
-  surepipe run --spec denoise.yaml --data noisy.png --sigma2 auto --out clean.png
-  surepipe montecarlo --problem matrix-completion --data mc.npz --samples 100
-  surepipe sweep --problem matrix-completion --data mc.npz --lambda 0.05max:2max:40 --plot sure.png`,
+		Use:           "surepipe",
+		Short:         "Stein's unbiased risk estimate of convex-regularized estimators",
+		Long:          helpText("root"),
+		Example:       helpText("root.examples"),
 		Version:       study.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -28,20 +28,12 @@ type runCommand struct {
 
 func (f *runCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "run",
-		Short: "Estimate the risk at one y",
-		Long:  helpText("run") + "\n\n" + dataHelp(),
-		Example: `  surepipe run --problem lasso --data diabetes.npz --lambda 20
-  surepipe run --problem ridge --data diabetes.npz --lambda 0.1 --json
-  surepipe run --problem matrix-completion --data mc.npz --lambda 0.25max --out fit.npz
-  surepipe run --problem lasso --data table.csv --response price --lambda 0.1max --sigma2 auto
-  surepipe run --problem lasso --data table.csv --response price --lambda 0.1max \
-      --coefficients --out fit.npz
-  surepipe run --problem tv1d --data series.csv --lambda 12 --sigma2 auto --out smooth.csv
-  surepipe run --spec denoise.yaml --data noisy.png --out clean.png
-  surepipe run --problem robust-pca --data video.npz --sigma2 4 --lambda 60 --gamma 8` + execExample,
-		Args: cli.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return f.run() },
+		Use:     "run",
+		Short:   "Estimate the risk at one y",
+		Long:    helpText("run") + "\n\n" + dataHelp(),
+		Example: helpText("run.examples"),
+		Args:    cli.NoArgs,
+		RunE:    func(*cobra.Command, []string) error { return f.run() },
 	}
 	f.estimation.register(cmd, 1)
 	f.coefficients.register(cmd, "")

@@ -12,14 +12,10 @@ import (
 
 func newSpec() *cobra.Command {
 	return &cobra.Command{
-		Use:   "spec [name]",
-		Short: "Print a specification to start from, or list them",
-		Long:  helpText("spec") + "\n\n" + problems.SpecHelp(),
-		Example: `  surepipe spec
-  surepipe spec lasso > lasso.yaml
-  surepipe run --spec lasso.yaml --data diabetes.npz --lambda 20
-  surepipe spec wavelet-denoise > denoise.yaml
-  surepipe run --spec denoise.yaml --data noisy.png --out clean.png`,
+		Use:       "spec [name]",
+		Short:     "Print a specification to start from, or list them",
+		Long:      helpText("spec") + "\n\n" + problems.SpecHelp(),
+		Example:   helpText("spec.examples"),
 		ValidArgs: problems.SpecNames(),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {

@@ -42,20 +42,12 @@ type sweepCommand struct {
 
 func (f *sweepCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "sweep",
-		Short: "Estimate the risk over a grid of hyperparameters, and find its minimum",
-		Long:  helpText("sweep") + "\n\n" + dataHelp(),
-		Example: `  surepipe sweep --problem matrix-completion --data mc.npz --lambda 0.05max:2max:40 --plot sure.png
-  surepipe sweep --problem lasso --data table.csv --response price \
-      --lambda 0.01max:max:40 --criterion alo
-  surepipe sweep --problem lasso --data diabetes.npz --lambda 1:1000:30 --csv curve.csv \
-      --out best.npz
-  surepipe sweep --problem robust-pca --data video.npz --lambda 0.02max:max:20 \
-      --gamma 0.01max:max:20 --jsonl sweep.jsonl --resume --plot map.pdf
-  surepipe sweep --exec './denoise --strength {lambda}' --data noisy.npy --sigma2 auto \
-      --lambda 0.1:10:12 --parallel 4`,
-		Args: cli.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return f.run() },
+		Use:     "sweep",
+		Short:   "Estimate the risk over a grid of hyperparameters, and find its minimum",
+		Long:    helpText("sweep") + "\n\n" + dataHelp(),
+		Example: helpText("sweep.examples"),
+		Args:    cli.NoArgs,
+		RunE:    func(*cobra.Command, []string) error { return f.run() },
 	}
 	f.estimation.register(cmd, 1)
 	cmd.Flags().Lookup("parallel").DefValue = "0" // it depends on the problem
