@@ -123,12 +123,7 @@ func Registered() []Named { return slices.Clone(registered) }
 
 // Lookup returns the named problem; ok is false where there is none of that name.
 func Lookup(name string) (n Named, ok bool) {
-	for _, n := range registered {
-		if n.Name == name {
-			return n, true
-		}
-	}
-	return Named{}, false
+	return lists.Find(registered, func(n Named) bool { return n.Name == name })
 }
 
 func Names() []string {

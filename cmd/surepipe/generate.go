@@ -16,12 +16,7 @@ import (
 )
 
 func generator(name string) (g problems.Generator, ok bool) {
-	all := problems.Generators()
-	i := slices.IndexFunc(all, func(g problems.Generator) bool { return g.Name == name })
-	if i < 0 {
-		return g, false
-	}
-	return all[i], true
+	return lists.Find(problems.Generators(), func(g problems.Generator) bool { return g.Name == name })
 }
 
 func generateHelp() string {

@@ -197,12 +197,7 @@ func Written() []Format {
 // FormatFor is the format that a file of the name is written in.
 func FormatFor(path string) (Format, bool) {
 	extension := strings.ToLower(filepath.Ext(path))
-	for _, f := range Written() {
-		if slices.Contains(f.Extensions, extension) {
-			return f, true
-		}
-	}
-	return Format{}, false
+	return lists.Find(Written(), func(f Format) bool { return slices.Contains(f.Extensions, extension) })
 }
 
 // Extensions names the formats by their extensions: ".npz, .npy or .csv".
@@ -213,12 +208,8 @@ func Extensions(formats []Format) string {
 }
 
 func (s *Set) row() Format {
-	for _, f := range formatTable {
-		if f.Name == s.format {
-			return f
-		}
-	}
-	return Format{}
+	f, _ := lists.Find(formatTable, func(f Format) bool { return f.Name == s.format })
+	return f
 }
 
 // openFormat opens the file by the first format that recognizes it. Files of formats that are read on demand stay open.

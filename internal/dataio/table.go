@@ -51,12 +51,11 @@ func (t *Table) Rows() int { return len(t.Lines) }
 // Column returns the column of that name; the error lists the columns, and suggests one that may be
 // meant.
 func (t *Table) Column(name string) (Column, error) {
-	for _, c := range t.Columns {
-		if c.Name == name {
-			return c, nil
-		}
+	c, ok := lists.Find(t.Columns, func(c Column) bool { return c.Name == name })
+	if !ok {
+		return c, ndarray.MissingColumn(name, t.Names())
 	}
-	return Column{}, ndarray.MissingColumn(name, t.Names())
+	return c, nil
 }
 
 // Names lists all columns, also those that were not read.

@@ -19,6 +19,16 @@ func Make[U any](n int, f func(i int) U) []U {
 	return all
 }
 
+// Find is the first value that is what is looked for; ok is false where there is none.
+func Find[T any](of []T, is func(T) bool) (found T, ok bool) {
+	for _, v := range of {
+		if is(v) {
+			return v, true
+		}
+	}
+	return found, false
+}
+
 // Upto lists the numbers 0 to n-1.
 func Upto(n int) []int { return Make(n, func(i int) int { return i }) }
 

@@ -9,6 +9,7 @@
 package parallel
 
 import (
+	"cmp"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -142,12 +143,7 @@ func Each[W any](n int, fresh func() W, f func(i int, w W) error) error {
 		free = append(free, w)
 		mu.Unlock()
 	})
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }
 
 // Parts is the number of parts of a size that n things make.

@@ -1,6 +1,7 @@
 package stored
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -184,12 +185,7 @@ func (c *compressed) check(m *Matrix, e *Entries, from int) error {
 			bad[k] = c.checkLine(m, e, from, i)
 		}
 	})
-	for _, err := range bad {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(bad...)
 }
 
 const checkedLines = 1 << 10

@@ -10,6 +10,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 	"surepipe/internal/stored"
 	"surepipe/linops"
@@ -32,12 +33,8 @@ type Source struct {
 }
 
 func (b *builder) source(a linops.Operator) *Source {
-	for _, s := range b.sources {
-		if s.Operator == a {
-			return s
-		}
-	}
-	return nil
+	s, _ := lists.Find(b.sources, func(s *Source) bool { return s.Operator == a })
+	return s
 }
 
 func (b *builder) keep(s *Source) linops.Operator {

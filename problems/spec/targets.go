@@ -1,6 +1,9 @@
 package spec
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Targets are what the estimates of risk are about, in words, where a user may take them for
 // estimates of something else; empty elsewhere.
@@ -37,12 +40,7 @@ func (s *Spec) targets(d, n int) (t Targets) {
 
 // adds reports whether the operator adds several blocks of b that are signals themselves.
 func (n *operatorNode) adds() bool {
-	for _, child := range n.children {
-		if !child.row.identity {
-			return false
-		}
-	}
-	return n.row.adds
+	return n.row.adds && !slices.ContainsFunc(n.children, func(c *operatorNode) bool { return !c.row.identity })
 }
 
 // Of are the targets with the loss: SURE is not defined for other losses than the squared one.

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"surepipe/internal/lists"
 )
 
 // Warning is a reason to doubt a number, or something to know about it.
@@ -71,12 +73,8 @@ func Kinds() []*Kind {
 }
 
 func Find(code string) *Kind {
-	for _, k := range kinds {
-		if k.Code == code {
-			return k
-		}
-	}
-	return nil
+	k, _ := lists.Find(kinds, func(k *Kind) bool { return k.Code == code })
+	return k
 }
 
 func (k *Kind) With(format string, args ...any) Warning {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -405,12 +406,7 @@ func nonnegative(from series.Source) bool {
 	if from.Slice(values, shape.Image[2]/2) != nil {
 		return false
 	}
-	for _, v := range values {
-		if v < 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(values, func(v float64) bool { return v < 0 })
 }
 
 func (j *job) describeSigma() {

@@ -3,6 +3,7 @@ package draw
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
@@ -26,12 +27,10 @@ func CheckShape(f dataio.Format, path, name string, shape []int, frames, isCompl
 
 // EightBit reports whether all values are 8-bit pixels.
 func EightBit(y []float64) bool {
-	for _, v := range y {
-		if x := 255 * v; math.Abs(x-math.Round(x)) > 1e-9 || v < 0 || v > 1 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(y, func(v float64) bool {
+		x := 255 * v
+		return math.Abs(x-math.Round(x)) > 1e-9 || v < 0 || v > 1
+	})
 }
 
 // ClampedText is the note on values that an image cannot hold.

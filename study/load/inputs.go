@@ -170,12 +170,7 @@ func (f *Source) noteIntercept(n *study.Notes, data problems.Data, spread func()
 
 // Name names the input for errors.
 func (f *Source) Name() string {
-	for _, path := range []string{f.Spec, f.Data, f.Y, f.X} {
-		if path != "" {
-			return path
-		}
-	}
-	return f.Mu
+	return cmp.Or(f.Spec, f.Data, f.Y, f.X, f.Mu)
 }
 
 // ignored lists the arrays of --data that were not read and that no flag replaces.

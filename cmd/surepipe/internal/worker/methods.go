@@ -53,12 +53,7 @@ func methods() []method {
 }
 
 func methodNamed(name string) (method, bool) {
-	for _, m := range methods() {
-		if m.name == name {
-			return m, true
-		}
-	}
-	return method{}, false
+	return lists.Find(methods(), func(m method) bool { return m.name == name })
 }
 
 func names() []string {
