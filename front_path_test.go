@@ -11,9 +11,12 @@ import (
 	"testing"
 
 	"golang.org/x/sync/errgroup"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe"
+	"surepipe/linops"
+	"surepipe/prox"
 )
 
 // The coefficients of every point are those of a fit at its weight.
@@ -101,6 +104,62 @@ func TestSweepsAfterTheContextOfOpen(t *testing.T) {
 				t.Errorf("%s, %s: %v", name, loss, err)
 			}
 			e.Close()
+		}
+	}
+}
+
+// An operator of one's own whose second function is not the adjoint of the first, or which is not linear, is told.
+func TestOperatorsWhoseProductsDoNotFitAreTold(t *testing.T) {
+	const d = 30
+	y := make([]float64, d)
+	for i := range y {
+		y[i] = math.Sin(float64(i * i))
+	}
+	data, err := surepipe.Arrays{Y: y}.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type product = func(dst, src []float64)
+	sums := func(dst, b []float64) { floats.CumSum(dst, b) }
+	adjoint := func(dst, z []float64) {
+		for i, sum := d-1, 0.0; i >= 0; i-- {
+			sum += z[i]
+			dst[i] = sum
+		}
+	}
+	rounded := func(f product) product {
+		return func(dst, b []float64) {
+			f(dst, b)
+			for i, v := range dst {
+				dst[i] = float64(float32(v))
+			}
+		}
+	}
+	shifted := func(dst, b []float64) { floats.CumSum(dst, b); floats.AddConst(1, dst) }
+	same := func(dst, b []float64) { copy(dst, b) }
+	for name, c := range map[string]struct {
+		a, k [2]product
+		says string
+	}{
+		"exact":           {a: [2]product{sums, adjoint}},
+		"rounded":         {a: [2]product{rounded(sums), rounded(adjoint)}},
+		"no adjoint":      {a: [2]product{sums, sums}, says: "A* is not the adjoint"},
+		"not linear":      {a: [2]product{shifted, adjoint}, says: "A is not linear"},
+		"no adjoint of K": {a: [2]product{same, same}, k: [2]product{sums, sums}, says: "K* is not the adjoint"},
+	} {
+		own := &surepipe.Own{Operator: linops.NewFunc(d, d, c.a[0], c.a[1]),
+			Regularizer: func(lambda, _, _ float64) (prox.Prox, error) { return prox.NewL1(lambda), nil }}
+		if c.k[0] != nil {
+			own.Behind = linops.NewFunc(d, d, c.k[0], c.k[1])
+		}
+		told := ""
+		for _, w := range open(t, data, surepipe.Options{Own: own, Lambda: "0.5", Sigma2: 1}).Warnings() {
+			if w.Code == "operator" {
+				told = w.Text
+			}
+		}
+		if (told != "") != (c.says != "") || !strings.Contains(told, c.says) {
+			t.Errorf("%s: %q, expected %q", name, told, c.says)
 		}
 	}
 }

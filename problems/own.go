@@ -4,8 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/problems/spec"
@@ -81,4 +85,54 @@ func (o *Own) New(ctx context.Context, dev array.Device, data Data, hyper Hyper)
 	p.Targets = spec.Targets{}.Of(p.Loss)
 	p.DefaultSolver = solve.Default(p.Solve())
 	return p, nil
+}
+
+// mostMismatch is the relative difference of two products from which an operator's do not fit together: far above
+// rounding errors, also in 24 bits.
+const mostMismatch = 1e-4
+
+// Mismatch says in which of its identities products of A or K with random vectors fail, "" for none: that of a linear
+// map, or that of its adjoint. A product that is not finite fails elsewhere.
+func (o *Own) Mismatch(dev array.Device) string {
+	for _, of := range []struct {
+		name string
+		a    linops.Operator
+	}{{"A", o.Operator}, {"K", o.Behind}} {
+		if of.a == nil {
+			continue
+		}
+		linear, adjoint := mismatch(dev, of.a)
+		switch {
+		case linear > mostMismatch:
+			return fmt.Sprintf("%[1]s (b + c) and %[1]s b + %[1]s c differ by %.2[2]g of their length: %[1]s is not "+
+				"linear", of.name, linear)
+		case adjoint > mostMismatch:
+			return fmt.Sprintf("<%[1]s b, z> and <b, %[1]s* z> differ by %.2[2]g of their size: %[1]s* is not the "+
+				"adjoint of %[1]s", of.name, adjoint)
+		}
+	}
+	return ""
+}
+
+func mismatch(dev array.Device, a linops.Operator) (linear, adjoint float64) {
+	d, p := a.Dims()
+	rng := rand.New(rand.NewPCG(1, 2))
+	draw := func(n int) []float64 { return lists.Make(n, func(int) float64 { return rng.NormFloat64() }) }
+	b, c, z := draw(p), draw(p), draw(d)
+	forward := func(v []float64) []float64 { return product(dev, a.Forward, d, v) }
+	image, back := forward(b), product(dev, a.Adjoint, p, z)
+	sum := forward(floats.AddTo(make([]float64, p), b, c))
+	size := floats.Norm(sum, 2)
+	floats.Sub(sum, image)
+	floats.Sub(sum, forward(c))
+	return floats.Norm(sum, 2) / size, math.Abs(floats.Dot(image, z)-floats.Dot(b, back)) /
+		max(floats.Norm(image, 2), floats.Norm(back, 2))
+}
+
+// product is that of a vector, which has n entries.
+func product(dev array.Device, apply func(dst, src array.Batch), n int, v []float64) []float64 {
+	from, to := dev.Put(v, 1, len(v)), dev.Alloc(1, n)
+	defer array.Free(from, to)
+	apply(to, from)
+	return to.ToHost()
 }

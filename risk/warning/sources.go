@@ -20,6 +20,10 @@ var (
 		Says: "with `--loss poisson`: values of y, times the weights of the observations, are no whole numbers: the " +
 			"variance of such values is not their mean, so that AIC and BIC are not those of a likelihood",
 		Do: "give counts, with `--exposure` where they are rates, or choose by `--criterion cv`"})
+	Mismatch = row(Kind{Code: "operator", Severity: Caution, Run: true,
+		Says: "an operator of one's own, in Go, is not linear, or its second function is not the adjoint of the " +
+			"first: the estimate and its divergence are wrong",
+		Do: "test it by `linopstest.Check`"})
 	EqualChannels = row(Kind{Code: "equal-channels", Severity: Caution, Run: true,
 		Says: "channels of an image are the same, as those of a grey one in colours: their noise is one, and taken " +
 			"for several independent ones",

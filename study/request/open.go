@@ -11,6 +11,7 @@ import (
 	"surepipe/problems"
 	"surepipe/problems/spec"
 	"surepipe/risk/warning"
+	"surepipe/stages"
 	"surepipe/study"
 	"surepipe/study/load"
 	"surepipe/verify"
@@ -34,13 +35,14 @@ func (r *Request) Open(ctx context.Context, devices []array.Device, data problem
 		Check: func(d int) error { return r.checkScale(data, sigma2, d) }, Lost: r.Watch.Lost,
 	}
 	j, err := study.Open(ctx, o)
-	if err == nil {
-		if err := r.checkSequence(j); err != nil {
-			j.Close()
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
-	return j, err
+	if err = stages.Guard(func() error { return r.checkOpen(j) }); err != nil {
+		j.Close()
+		return nil, err
+	}
+	return j, nil
 }
 
 // prepare settles the weights and sigma2, which it sets in the data: 0 stands for a variance that is not
@@ -160,6 +162,18 @@ func (r *Request) noteCounts(data problems.Data) {
 			"not their mean as the %s loss has it, so that AIC and BIC are not those of a likelihood", broken,
 			len(data.Y), of, first, kind.Name))
 	}
+}
+
+// checkOpen checks what is known of an estimator once it is open: a sequence, and products of one's own operator.
+func (r *Request) checkOpen(j *study.Estimator) error {
+	if err := r.checkSequence(j); err != nil || r.Own == nil {
+		return err
+	}
+	if what := r.Own.Mismatch(j.On); what != "" {
+		r.note(study.NewNote(warning.Mismatch, "for random vectors %s: the estimate and its divergence are not to be "+
+			"trusted; linopstest.Check looks for what is wrong", what))
+	}
+	return nil
 }
 
 // noteChannels says that channels of an image are the same, so that their noise is, too, and reports whether it did.
