@@ -48,7 +48,7 @@ var ready = make(chan func())
 const (
 	mostReady = 4
 	// rest is how long they wait.
-	rest = 100 * time.Millisecond
+	rest = time.Second
 )
 
 // waiting is the number of those that are ready.

@@ -25,6 +25,7 @@ PROTOCOL = 1
 INLINE = 1 << 12  # bytes of the largest array that a message holds: JSON is read several times on its way
 MAPPED = 1 << 29  # bytes from which on X of a LASSO stays in its file, which the program then does not copy
 SHORTEST = 1.0  # seconds before progress is shown
+_written = json.JSONEncoder(allow_nan=False).encode
 
 
 class Worker:
@@ -49,7 +50,7 @@ class Worker:
     # The pipes
 
     def send(self, **message):
-        text = json.dumps({"jsonrpc": "2.0", **message}, allow_nan=False).encode()
+        text = _written({"jsonrpc": "2.0", **message}).encode()
         view = memoryview(b"Content-Length: %d\r\n\r\n%b" % (len(text), text))
         try:
             with self.lock:

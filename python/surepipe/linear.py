@@ -1,5 +1,7 @@
 """Regressions after scikit-learn's contract, each of which chooses its own weight."""
 
+import math
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
@@ -441,7 +443,7 @@ def _ready(X, y):
     """Whether X and y are what check_X_y would make of them, which it takes longer to say."""
     return (type(X) is np.ndarray and type(y) is np.ndarray and X.dtype == np.float64 and y.dtype.kind in "fiu"
             and X.ndim == 2 and y.ndim == 1 and len(X) == len(y) > 1 and X.shape[1] > 0
-            and bool(np.isfinite(X.sum()) and np.isfinite(y.sum())))  # a sum of numbers that overflows is looked at
+            and math.isfinite(X.sum()) and math.isfinite(y.sum()))  # a sum of numbers that overflows is looked at
 
 
 def _weights(sample_weight, X):
