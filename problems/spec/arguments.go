@@ -174,7 +174,7 @@ func (c *Call) read(args *yaml.Node, parameters []Parameter, syntax string) erro
 			return err
 		}
 		for _, p := range parameters {
-			if v := f.nodes[p.Name]; v != nil {
+			if v := f[p.Name]; v != nil {
 				if err := c.readOne(p, v, p.Name); err != nil {
 					return err
 				}

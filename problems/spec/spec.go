@@ -20,29 +20,11 @@ import (
 	"surepipe/vjp"
 )
 
-// Spec is a problem described in a file, in YAML:
+// Spec is a problem described in a file, in YAML, of which surepipe help spec prints all keys:
 //
-//	name: wavelet-denoise            # default: the file's name
-//	data:                            # files are relative to this file's folder
-//	  file: image.png                # the arrays' file; --data replaces it
-//	  mu: truth.npy                  # any array by name, from a file of its own
-//	operator: identity               # y = A b + noise
-//	synthesis:                       # optional: A = operator synthesis
-//	  adjoint: {wavelet: {family: db4, levels: 4}}
-//	regularizer:
-//	  l1: {weight: lambda, unpenalized: averages}
-//	terms:                           # in place of regularizer: a sum of r(K b)
-//	  - {operator: gradient, regularizer: {joint-l2: lambda}}
-//	  - {regularizer: nonnegative}   # without an operator, of b itself
-//	weights: w                       # optional: w >= 0, a number for each entry of y
-//	noise: {variances: v}            # optional: see Noise
-//	loss: squared                    # optional: logistic, poisson, or {name: huber, delta: 1.5}
-//	intercept: true                  # optional: fit an intercept that is not penalized
-//	effects: [rows, cols]            # optional: the same for the rows and columns of observed entries
-//	standardize: true                # optional: scale the columns of a matrix to variance 1
-//	lambda: 0.1                      # and lambda2, gamma: a number, inf, or 0.1max
-//	sigma2: auto                     # a number, auto, or a method's name
-//	solver: {name: fista, tol: 1e-8, max-iter: 10000, derivative: auto}
+//	data: {file: image.png, mu: truth.npy}  # files are relative to this file's folder
+//	operator: identity                      # y = A b + noise
+//	regularizer: {l1: {weight: lambda}}     # or terms, a sum of r(K b)
 //
 // [Help] describes the operators and the regularizers. [Parse] or [Read] parses a Spec,
 // [Spec.Load] reads its files, and [New] builds it.
@@ -275,21 +257,21 @@ func (s *Spec) parse(root *yaml.Node) error {
 		return err
 	}
 	s.lines = map[string]int{}
-	for key, n := range f.nodes {
+	for key, n := range f {
 		s.lines[key] = n.Line
 	}
 	for _, key := range []string{"data", "operator", "regularizer"} {
-		if f.nodes[key] == nil && (key != "regularizer" || f.nodes["terms"] == nil) {
+		if f[key] == nil && (key != "regularizer" || f["terms"] == nil) {
 			return s.Errorf(root.Line, "key %q is missing, expected a specification with data, operator and "+
 				"regularizer", key)
 		}
 	}
-	if terms := f.nodes["terms"]; terms != nil && f.nodes["regularizer"] != nil {
+	if terms := f["terms"]; terms != nil && f["regularizer"] != nil {
 		return s.Errorf(terms.Line, "there are both regularizer and terms, expected one of them: a term without "+
 			"an operator is a regularizer of b")
 	}
 	for _, k := range specKeys {
-		if n := f.nodes[k.name]; n != nil {
+		if n := f[k.name]; n != nil {
 			if err := k.read(s, n); err != nil {
 				return err
 			}

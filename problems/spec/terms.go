@@ -28,16 +28,16 @@ func (s *Spec) parseTerms(n *yaml.Node) error {
 			return err
 		}
 		t := term{line: c.Line}
-		if f.nodes["regularizer"] == nil {
+		if f["regularizer"] == nil {
 			return s.Errorf(c.Line, "a term has no regularizer, expected - {operator: gradient, regularizer: "+
 				"{l1: lambda}}")
 		}
-		if v := f.nodes["operator"]; v != nil {
+		if v := f["operator"]; v != nil {
 			if t.operator, err = s.parseOperator(v); err != nil {
 				return err
 			}
 		}
-		if t.regularizer, err = s.parseRegularizer(f.nodes["regularizer"]); err != nil {
+		if t.regularizer, err = s.parseRegularizer(f["regularizer"]); err != nil {
 			return err
 		}
 		s.terms = append(s.terms, t)

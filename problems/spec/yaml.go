@@ -16,39 +16,34 @@ import (
 	"surepipe/problems/internal/check"
 )
 
-// section is a mapping whose keys have been checked.
-type section struct {
-	nodes map[string]*yaml.Node
-}
-
-// fields reads a mapping with some of the known keys. what names it in errors.
-func (s *Spec) fields(n *yaml.Node, what string, known ...string) (section, error) {
+// fields are those of a mapping with some of the known keys. what names it in errors.
+func (s *Spec) fields(n *yaml.Node, what string, known ...string) (map[string]*yaml.Node, error) {
 	if n.Kind != yaml.MappingNode {
-		return section{}, s.Errorf(n.Line, "%s is %s, expected a mapping with keys among %s", what, describe(n),
+		return nil, s.Errorf(n.Line, "%s is %s, expected a mapping with keys among %s", what, describe(n),
 			strings.Join(known, ", "))
 	}
-	f := section{map[string]*yaml.Node{}}
+	f := map[string]*yaml.Node{}
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if err := s.plain(key); err != nil {
-			return section{}, err
+			return nil, err
 		}
 		if err := s.plain(value); err != nil {
-			return section{}, err
+			return nil, err
 		}
 		switch {
 		case !slices.Contains(known, key.Value):
 			if hint := analysisHint(key.Value); hint != "" {
-				return section{}, s.Errorf(key.Line, "key %q in %s: %s", key.Value, what, hint)
+				return nil, s.Errorf(key.Line, "key %q in %s: %s", key.Value, what, hint)
 			}
-			return section{}, s.Errorf(key.Line, "key %q in %s is unknown%s; expected %s", key.Value, what,
+			return nil, s.Errorf(key.Line, "key %q in %s is unknown%s; expected %s", key.Value, what,
 				ndarray.Meant(key.Value, known), oneOf(known))
-		case f.nodes[key.Value] != nil:
-			return section{}, s.Errorf(key.Line, "key %q in %s occurs twice", key.Value, what)
+		case f[key.Value] != nil:
+			return nil, s.Errorf(key.Line, "key %q in %s occurs twice", key.Value, what)
 		case isNull(value):
-			return section{}, s.Errorf(key.Line, "key %q in %s has no value", key.Value, what)
+			return nil, s.Errorf(key.Line, "key %q in %s has no value", key.Value, what)
 		}
-		f.nodes[key.Value] = value
+		f[key.Value] = value
 	}
 	return f, nil
 }
