@@ -85,8 +85,6 @@ func imagings(t testing.TB) []imagingCase {
 		"{l1: lambda}}\n", steps(0.2, 40)))
 	add("ct", "admm", "implicit", 0.3, named("operator: {projection: {angles: 6, shape: [8, 7]}}\n"+tv,
 		steps(0.2, 6, 9)))
-	add("ct", "primal-dual", "implicit", 0.3, named("operator: {projection: {angles: 6, shape: [8, 7]}}\n"+tv,
-		steps(0.2, 6, 9)))
 	add("fan", "fista", "unrolled", 0.2, named("operator: {projection: {angles: 5, geometry: fan, source: 20, "+
 		"detector: 9, shape: [8, 7]}}\nregularizer: {l1: lambda}", steps(0.2, 5, 11)))
 	add("mri", "fista", "unrolled", 0.2, named("operator: {fourier: {mask: mask, centered: true}}\nregularizer: "+

@@ -36,33 +36,11 @@
 //
 // # Structure
 //
-// What is known about an operator beyond its two products is a value, its [Structure]. The zero
-// value says nothing and is true of every operator. All operators are asked in the same way,
-//
-//	s := linops.StructureOf(a)
-//
-// and answer with numbers, each with a flag that says whether it is known,
-//
-//	s.Rows, s.Columns   c with A A* = c I, or A*A = c I
-//	s.Norm2             ||A||^2
-//
-// and functions, nil where the operator has none:
-//
-//	s.ColumnNorms2      the diagonal of A*A, for preconditioners and the units of columns
-//	s.Beside            A1, A2, ... where A = [A1 A2 ...]
-//	s.SolveNormal       (eta A*A + I)^{-1} without an iteration
-//	s.Normal, s.Gram    A*A as a product that is cheaper than A and A*, and as a matrix
-//	s.AddForward, ...   dst += alpha A b
-//	s.Dense             the entries on the host
-//	s.Listed, ...       few entries by rows, the lengths of rows, some of the rows
-//	s.ScaleColumns      A diag(s) as an operator of the same kind
-//	s.On                A on a subspace, A E for a [space.Space] T = E R^n
-//	s.Sampled           the places of the entries that A picks from matrices
-//	s.Picked            the same with the weights that they have and the terms that are projected off
-//
-// Combinations compute theirs from those of their parts, by the rules in the file algebra.go:
-// HStack of two identities has A A* = 2 I, and with it the norm and a closed form; Scale(2, A) on a
-// space is Scale(2, A on the space). StructureOf fills in numbers that follow from others.
+// What is known about an operator beyond its two products is a value, its [Structure], which [StructureOf] returns:
+// numbers, each with a flag that says whether it is known, such as c with A A* = c I, and functions, nil where the
+// operator has none, such as (eta A*A + I)^{-1} without an iteration. The zero value says nothing and is true of every
+// operator. Combinations compute theirs from those of their parts, by the rules in the file algebra.go: HStack of two
+// identities has A A* = 2 I, and with it the norm and a closed form.
 //
 // Code that wants the best available way calls [ToDense], [On], [Complete] and, of package krylov,
 // Norm2, which use the structure where it helps, and otherwise unit vectors, the space's embedding or an

@@ -223,16 +223,14 @@ func anyUnits([]float64) {}
 // rescale gives coordinate j the weights w_j s_j and q_j s_j^2, and divides its bounds by s_j.
 func (p *coordinates) rescale(dev array.Device, s []float64) (Prox, error) {
 	over := func(c, s float64) float64 { return c / s }
-	r := &coordinates{name: p.name, dim: len(s), w: p.w.times(dev, s, vector.Times), q: p.q.times(dev, s, timesSquare),
+	r := &coordinates{name: p.name, dim: len(s), w: p.w.times(dev, s, vector.Times),
+		q:  p.q.times(dev, s, func(q, s float64) float64 { return vector.Times(vector.Times(q, s), s) }),
 		lo: p.lo.times(dev, s, over), hi: p.hi.times(dev, s, over), box: p.box}
 	if r.w.list == nil && r.q.list == nil && r.lo.list == nil && r.hi.list == nil {
 		return p, nil // it is the same in all units
 	}
 	return r.put(dev)
 }
-
-// timesSquare is q s^2.
-func timesSquare(q, s float64) float64 { return vector.Times(vector.Times(q, s), s) }
 
 // plain reports a multiple of the l1 norm.
 func (p *coordinates) plain() bool { return p.w.list == nil && p.q.none() && !p.bounded }

@@ -118,15 +118,8 @@
 // where every penalized entry is zero.
 //
 // The elementwise operators carry a NaN of v into dst without checking for it, since a check would
-// have to wait for the device. Those that compute on the host (NewNuclear, NewTV1D,
-// NewSortedL1, [NewGroupLinf], NewSimplex, NewL1Ball, NewSecondOrderCones, NewSemidefinite,
-// [NewFunc]) return an error.
-//
-// # Where it is computed
-//
-// Those that need an order of the entries (NewTV1D, NewSortedL1, [NewGroupLinf], NewSimplex,
-// NewL1Ball), or eigenvalues (NewSemidefinite), and NewSecondOrderCones download each vector, compute on the
-// host and upload the result. Their derivatives stay on the device.
+// have to wait for the device. Those that need an order of the entries, singular values or eigenvalues,
+// second-order cones and [NewFunc] compute on the host, and return an error; their derivatives stay on the device.
 //
 // # Sources
 //

@@ -90,7 +90,7 @@ func ownScaled(c float64) func(q Prox, err error) (Prox, error) {
 	}
 }
 
-// owner is a Prox that owns regularizers from which it is made.
+// owner is a Prox with a memory of its own: the regularizers from which it is made, or with a nil release none.
 type owner struct {
 	Prox
 	release func()
@@ -446,15 +446,6 @@ func remodel(j Derivative, change func(m *Model) *Model) Derivative {
 
 func (j remodeled) Model() *Model { return j.model() }
 
-// lent is a regularizer that another releases.
-type lent struct{ Prox }
-
 // Lent is the regularizer for users who release what they have been given, where its owner does that: [Release] of it
 // frees nothing.
-func Lent(r Prox) Prox { return lent{r} }
-
-func (l lent) Structure() Structure {
-	s := StructureOf(l.Prox)
-	s.Release = nil
-	return s
-}
+func Lent(r Prox) Prox { return owner{r, nil} }

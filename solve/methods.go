@@ -2,6 +2,7 @@ package solve
 
 import (
 	"surepipe/internal/lists"
+	"surepipe/linops"
 	"surepipe/solve/active"
 	"surepipe/solve/direct"
 	"surepipe/solve/gradient"
@@ -28,7 +29,7 @@ func Lookup(name string) (e Entry, ok bool) {
 // Methods lists the methods that [New] knows. A new one is added here: its room has its entry.
 func Methods() []Entry {
 	return []Entry{direct.Entry, gradient.ISTA, gradient.FISTA, splitting.ADMM, active.Entry, manifold.Entry,
-		splitting.Dual, interior.Entry, splitting.PrimalDual}
+		splitting.Dual, interior.Entry}
 }
 
 // Solvers that others are held against.
@@ -40,13 +41,15 @@ var (
 )
 
 // Witness is the name of a solver that takes the problem and comes to its solution in another way than the
-// one of the given name.
+// one of the given name, which it is itself where there is none.
 func Witness(name string, p Problem) string {
 	switch e, _ := Lookup(name); {
 	case !e.Alternates:
 		return splitting.ADMM.Name
-	case p.K != nil:
-		return splitting.PrimalDual.Name
+	case p.K == nil:
+		return AnyProx
+	case p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0:
+		return splitting.Dual.Name
 	}
-	return AnyProx
+	return name
 }

@@ -90,8 +90,8 @@ func (c *check) openSecond() (err error) {
 		return nil
 	}
 	name, tol := c.again()
-	if c.small() {
-		name = solve.Witness(name, c.Problem)
+	if other := solve.Witness(name, c.Problem); c.small() && other != name {
+		name = other
 	} else {
 		tol /= 100
 	}
@@ -145,7 +145,10 @@ func (c *check) other() string {
 	if quadratic && linops.StructureOf(c.Problem.A).Dense != nil && !e.Closed && !e.Normal {
 		return solve.ClosedForm
 	}
-	return solve.Witness(name, c.Problem)
+	if other := solve.Witness(name, c.Problem); other != name {
+		return other
+	}
+	return ""
 }
 
 // solveOtherwise compares with another solver, started at 0. A solution that has not converged, or

@@ -201,7 +201,7 @@ func TestPenaltyBehindAnOperator(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if v.Passed() != passes || v.Solver != "interior-point" || v.Other != "primal-dual" || v.Unresolved > 0 {
+			if v.Passed() != passes || v.Solver != "interior-point" || v.Other != "dual" || v.Unresolved > 0 {
 				t.Errorf("off by %g: %+v", wrong, v)
 			}
 		}

@@ -94,15 +94,12 @@ func TestTotalVariationAgainstTheReference(t *testing.T) {
 			derivatives = derivatives[:1] // the tape of thousands of iterations is slow there
 		}
 		for _, c := range variations(t, dev) {
-			solvers := []string{"admm", "primal-dual"}
+			solvers := []string{"admm"}
 			if !c.blurred {
 				solvers = append(solvers, "dual")
 			}
 			for _, solver := range solvers {
 				for _, derivative := range derivatives {
-					if derivative == vjp.Unrolled && !c.iso2 && solver == "primal-dual" {
-						continue // which takes many iterations
-					}
 					t.Run(fmt.Sprintf("%s/%s/%s", c.name, solver, derivative), func(t *testing.T) {
 						arraytest.NoLeak(t, dev)
 						s := newSolver(t, solver, c.problem,
@@ -148,7 +145,7 @@ func TestMethodsBehindAnOperatorConform(t *testing.T) {
 			y := dev.Alloc(1, len(c.y))
 			defer y.Free()
 			dev.Upload(y, c.y)
-			for _, name := range []string{"dual", "admm", "primal-dual"} {
+			for _, name := range []string{"dual", "admm"} {
 				if c.blurred && name == "dual" {
 					continue
 				}

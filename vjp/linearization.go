@@ -44,10 +44,6 @@ func implicit(a linops.Operator, s system.System, m *prox.Model, tol float64) *l
 	return l
 }
 
-func newHat(at *solve.Point) *linearization {
-	return newLinearization("direct", at.Problem.A, system.Hat(at.Y.Device(), at.Linear, at.Y.N()))
-}
-
 // belongs takes over what the linearization refers to: A on the model's space may refer to the problem's operator and
 // regularizer.
 func (l *linearization) belongs(at *solve.Point) {

@@ -178,7 +178,8 @@ func (s *solver) derivative(ctx context.Context, sol *solve.Solution) (l *linear
 		}
 	}
 	if by = s.differentiate(sol); by.kind == closedForm {
-		return newHat(sol.At), by, nil
+		hat := system.Hat(sol.At.Y.Device(), sol.At.Linear, sol.At.Y.N())
+		return newLinearization("direct", sol.At.Problem.A, hat), by, nil
 	}
 	if by.kind == Implicit && l == nil {
 		if l, err = s.linearize(ctx, sol); err != nil {

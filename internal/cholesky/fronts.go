@@ -161,7 +161,9 @@ func (a *Analysis) FactorizeInto(f *Factor, value []float64) error {
 		a.lay(f)
 	}
 	left := make([][]float64, len(a.nodes))
-	fresh := func() *fronts { return newFronts(a, f, value, left) }
+	fresh := func() *fronts {
+		return &fronts{a: a, f: f, value: value, left: left, local: make([]int32, len(a.order))}
+	}
 	err := parallel.Each(len(a.tasks), fresh, func(t int, w *fronts) (err error) {
 		root := int(a.tasks[t])
 		for i := a.below(root); i <= root && err == nil; i++ {
@@ -199,10 +201,6 @@ type fronts struct {
 	to    []int32
 	stack []float64
 	high  int
-}
-
-func newFronts(a *Analysis, f *Factor, value []float64, left [][]float64) *fronts {
-	return &fronts{a: a, f: f, value: value, left: left, local: make([]int32, len(a.order))}
 }
 
 func (w *fronts) eliminate(i int) error {

@@ -50,7 +50,7 @@ func (a *Analysis) incomplete(value []float64, drop, times float64) *Factor {
 	}
 	c := &column{b: b, x: make([]float64, n*area), since: make([]int32, n)}
 	for k := range n {
-		c.begin(k)
+		c.k, c.since[k], c.at = k, int32(k)+1, c.at[:0]
 		a.load(c, value, times)
 		for j := first[k]; j >= 0; {
 			following := after[j]
@@ -102,10 +102,6 @@ type column struct {
 	x     []float64 // 0 elsewhere
 	since []int32   // of a block: 1 more than the last column that it was in
 	at    []int32
-}
-
-func (c *column) begin(k int) {
-	c.k, c.since[k], c.at = k, int32(k)+1, c.at[:0]
 }
 
 // block is that in a row of blocks.

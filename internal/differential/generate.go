@@ -236,7 +236,7 @@ func (g *draw) options() {
 	c.Solver = pick(g, []string{"fista", "admm", "ista"}, []float64{3, 2, 1})
 	switch {
 	case c.K != nil:
-		c.Solver = pick(g, []string{"", "admm", "primal-dual"}, []float64{8, 1, 1})
+		c.Solver = pick(g, []string{"", "admm"}, []float64{4, 1})
 	case c.Reg.sparse() && g.chance(0.5):
 		c.Solver = "active-set"
 	}

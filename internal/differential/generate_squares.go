@@ -45,7 +45,7 @@ func (g *draw) besideSquares() {
 	for range 1 + g.IntN(2) {
 		g.c.Squares = append(g.c.Squares, g.square(p, 1e-3, 1e2))
 	}
-	g.c.Solver = pick(g, []string{"", "admm", "primal-dual"}, []float64{5, 2, 1})
+	g.c.Solver = pick(g, []string{"", "admm"}, []float64{5, 3})
 	if kind := g.c.Reg.Kind; kind == "zero" || kind == "ridge" {
 		g.c.Derivative = "auto"
 	}

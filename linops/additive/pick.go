@@ -33,7 +33,9 @@ func (c constant) Pick(dev array.Device, a linops.Operator, rows []int) (*Picked
 	if err != nil {
 		return nil, err
 	}
-	p := &Picked{Pi: Constant(len(rows)), Whole: a, Terms: c.terms}
+	p := &Picked{Pi: Constant(len(rows)), Whole: a, Terms: func(z []float64) []float64 {
+		return slices.Repeat([]float64{stat.Mean(z, nil)}, int(c))
+	}}
 	d, q := some.Dims()
 	if x := linops.StructureOf(some); x.Dense != nil && x.Entries == linops.Known(float64(d)*float64(q)) {
 		picked := x.Dense() // a copy of the rows
@@ -46,10 +48,6 @@ func (c constant) Pick(dev array.Device, a linops.Operator, rows []int) (*Picked
 	on := NewCentered(dev, some)
 	p.A, p.Release = on, func() { on.Release(); release() }
 	return p, nil
-}
-
-func (c constant) terms(z []float64) []float64 {
-	return slices.Repeat([]float64{stat.Mean(z, nil)}, int(c))
 }
 
 // Pick is that of WithoutEffects.

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 )
 
 // Load puts the transform and the places of pixels and samples on a device, unless that computes in
@@ -73,7 +74,7 @@ func (a *Fourier) Load(dev array.Device) {
 				transform(true, dst, spectrum)
 			})
 		default:
-			gains := func() []float64 { return pairwise(a.gains) }
+			gains := func() []float64 { return lists.Make(2*len(a.gains), func(i int) float64 { return a.gains[i/2] }) }
 			a.shrunk(dev, do.eta, gains, func(w array.Batch) {
 				grouped(dst, src, func(spectrum, dst, src array.Batch) {
 					transform(false, spectrum, src)

@@ -81,8 +81,3 @@ func (c complexPairs) multiply(dst array.Batch, f factors, conjugate bool, x arr
 	dev.Lin(dst, 1, dst, sign, product)
 	array.Free(swapped, product)
 }
-
-// pairwise is each value twice.
-func pairwise(x []float64) []float64 {
-	return lists.Make(2*len(x), func(i int) float64 { return x[i/2] })
-}

@@ -86,9 +86,6 @@ const (
 	raysPerPart = 1 << 10
 )
 
-// band is the number of lines that are passed at a time.
-func (s *rayset) band(lanes int) int { return max(1, bandValues/((s.width+2)*lanes)) }
-
 // pass is one set of rays and the lines that they meet, on their way in one direction, for one
 // vector or for several: pixel i of a line has the values of all vectors side by side.
 type pass struct {
@@ -103,7 +100,7 @@ type pass struct {
 // through one band of lines at a time, of which there is at least one for each processor. Every sum is in the order of
 // the lines or of the rays, whatever the parts.
 func (p *pass) run() {
-	band := p.band(p.lanes)
+	band := max(1, bandValues/((p.width+2)*p.lanes))
 	if p.way == doAdjoint {
 		procs := runtime.GOMAXPROCS(0)
 		band = min(band, (p.lines+procs-1)/procs)

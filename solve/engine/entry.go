@@ -38,7 +38,7 @@ type Entry struct {
 	// Manifold says that it takes Newton steps on the manifold of a partly smooth r.
 	Manifold bool
 
-	// Alternates says that it takes alternating directions, or may begin with them.
+	// Alternates says that it takes alternating directions.
 	Alternates bool
 
 	// Refused reports that an error of New means that the problem is not one for this method, which could not be

@@ -87,14 +87,14 @@ func Small(p engine.Problem) bool { return boundsOf(p) != nil && smallSaddle(p) 
 // errNoInterior is the error of a problem that interior points do not serve.
 var errNoInterior = fmt.Errorf("solve: interior-point needs r(K b) with a sum r of w |z_i| and z_i >= 0, or of "+
 	"norms of groups, and a sparse K with A*A = c I, or differences of pixels behind an operator A, whose factors "+
-	"are not too large; or, without groups, at most %d rows and columns of K together; use dual, admm or primal-dual",
+	"are not too large; or, without groups, at most %d rows and columns of K together; use dual or admm",
 	mostSaddle)
 
 // Entry is the entry of interior points.
 var Entry = engine.Entry{
 	Name: "interior-point", About: "r(K b) of a sequence, an image or a small problem: Newton steps on the " +
 		"conditions of optimality, with a banded, sparse or dense matrix",
-	New: newInterior, Behind: true, Alternates: true, Own: after,
+	New: newInterior, Behind: true, Own: after,
 }
 
 func newInterior(ctx context.Context, p engine.Problem, o engine.Options) (engine.Method, error) {

@@ -58,8 +58,6 @@ func (s *newtonSteps) due(rank int, steady bool) bool {
 	return s.same >= s.await
 }
 
-func (s *newtonSteps) rejected() { s.same, s.await = 0, 2*steadyRank }
-
 // residual is that of a Newton system from a point of that optimality: its square root, or what takes
 // the next point below the tolerance, with a margin, where that is about as near.
 func (w *sampled) residual(optimality float64) float64 {
@@ -93,7 +91,7 @@ func (w *sampled) accelerate(ctx context.Context) error {
 		better, err = w.move(s, t)
 	}
 	if !better {
-		w.second.rejected()
+		w.second.same, w.second.await = 0, 2*steadyRank
 	}
 	return err
 }

@@ -87,7 +87,7 @@ func TestUnevenRows(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		groups bool
-	}{{"admm", false}, {"admm", true}, {"primal-dual", false}, {"interior-point", false}} {
+	}{{"admm", false}, {"admm", true}, {"interior-point", false}} {
 		name, groups := c.name, c.groups
 		t.Run(name, func(t *testing.T) {
 			dev := array.NewHost()

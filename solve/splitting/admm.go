@@ -1,5 +1,4 @@
-// Package splitting has the methods that split the regularizer from the rest: ADMM, gradient steps on the dual, and a
-// primal-dual method with Halpern's iteration.
+// Package splitting has the methods that split the regularizer from the rest: ADMM, and gradient steps on the dual.
 package splitting
 
 import (

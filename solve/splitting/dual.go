@@ -61,7 +61,7 @@ func NewDual(ctx context.Context, p engine.Problem, _ engine.Options) (engine.Me
 	p = p.WithK()
 	if !c.Known || !(c.Value > 0) {
 		return nil, fmt.Errorf("solve: dual needs an operator with A*A = c I, which is not known of this one; use " +
-			"admm or primal-dual")
+			"admm")
 	}
 	k, err := engine.NormOfK(ctx, p)
 	if err != nil {
