@@ -160,8 +160,6 @@ type Passes struct {
 	// when the context is done, and report their progress (package progress).
 	Adjoint func(ctx context.Context, dst, z array.Batch) error
 	Columns func(ctx context.Context, dev array.Device, t space.Space) (Restricted, error)
-	// Gram is A*A, p x p, in one pass; nil where there is no such way.
-	Gram func(ctx context.Context, dev array.Device) ([]float64, error)
 	// Count returns the number of passes so far, and the number of bytes read so far.
 	Count func() (passes, bytes int64)
 }

@@ -66,6 +66,9 @@ type Statistics struct {
 	// Means are the means of the columns, and Centered2 the squared norms of the columns after
 	// their means have been subtracted, accurate also where the mean is large.
 	Means, Centered2 []float64
+	// Gram are the products of two columns after their means have been subtracted, p x p, where these are few beside
+	// the rows; else nil.
+	Gram []float64
 	// Z is the vector with which the scan was called, and Product is X* z.
 	Z, Product []float64
 	// Hash identifies the values, their shape and how they are stored.

@@ -8,10 +8,12 @@ import (
 )
 
 // blockBytes is about the size of a block in the file and of its values in memory, and tile the
-// number of columns that are summed at a time, so that the sums stay in a processor's cache.
+// number of columns that are summed at a time, so that the sums stay in a processor's cache. firstRows
+// are those whose means are subtracted first.
 const (
 	blockBytes = 64 << 20
 	tile       = 1024
+	firstRows  = 64
 )
 
 // Block is the largest number of lines that are read at a time.
@@ -95,14 +97,15 @@ func (m *Matrix) Scan(ctx context.Context, z []float64, read func(bytes int64)) 
 
 func (m *Matrix) scanLines(ctx context.Context, z []float64, read func(bytes int64)) error {
 	s := &scan{m: m, z: z, mean: make([]float64, m.Cols), sum: make([]float64, m.Cols),
-		squares: make([]float64, m.Cols), product: make([]float64, m.Cols), missing: make([]int32, m.Cols)}
+		squares: make([]float64, m.Cols), product: make([]float64, m.Cols), missing: make([]int32, m.Cols),
+		gram: m.newGram()}
 	for _, v := range z {
 		s.total += v
 	}
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s %d %d %v\n", m.note, m.Rows, m.Cols, m.ByRows)
 	if m.ByRows {
-		s.first(0)
+		s.first()
 	}
 	buf, sums := make([]float64, m.Block()*m.length()), m.newChecksums()
 	err := m.Pass(ctx, read, func(from, to int) {
@@ -111,7 +114,11 @@ func (m *Matrix) scanLines(ctx context.Context, z []float64, read func(bytes int
 			sums.add(from, to)
 		})()
 		if m.ByRows {
-			s.rows(m.Read(buf, from, to), from, to)
+			x := m.Read(buf, from, to)
+			s.rows(x, from, to)
+			if s.gram != nil {
+				s.gram.add(x, s.mean)
+			}
 		} else {
 			s.columns(m.Read(buf, from, to), from, to)
 		}
@@ -125,7 +132,7 @@ func (m *Matrix) scanLines(ctx context.Context, z []float64, read func(bytes int
 	return s.finish([32]byte(hash.Sum(nil)))
 }
 
-// scan is a scan in progress. The sums are those of x - shift, with the first value of the column as
+// scan is a scan in progress. The sums are those of x - shift, with the mean of the column's first values as
 // its shift, so that large means cancel nothing.
 type scan struct {
 	m                     *Matrix
@@ -134,11 +141,15 @@ type scan struct {
 	mean                  []float64 // the shift, then the mean
 	sum, squares, product []float64
 	missing               []int32
+	gram                  *gram // nil where it is not wanted
 }
 
-func (s *scan) first(row int) {
-	n := len(s.mean)
-	copy(s.mean, s.m.Read(make([]float64, n), row, row+1))
+// first takes the shift from the first rows.
+func (s *scan) first() {
+	n, rows := len(s.mean), min(firstRows, s.m.Rows)
+	for i, v := range s.m.Read(make([]float64, rows*n), 0, rows) {
+		s.mean[i%n] += (v - s.mean[i%n]) / float64(i/n+1)
+	}
 }
 
 // rows adds rows, tile by tile of columns. A column is summed in the order of its rows.
@@ -214,6 +225,9 @@ func (s *scan) finish(hash [32]byte) error {
 			s.missing[j] == int32(s.m.Rows) {
 			return s.locate(j)
 		}
+	}
+	if s.gram != nil {
+		t.Gram = s.gram.centered(s.sum)
 	}
 	s.m.Statistics = t
 	return nil

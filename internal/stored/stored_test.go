@@ -68,6 +68,38 @@ func mapped(t *testing.T, x [][]float64, format Format) *Matrix {
 
 func silent(int64) {}
 
+// The scan finds the products of centered columns where these are few beside the rows, also where their means are large.
+func TestScanFindsTheGramMatrix(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 1))
+	for _, p := range []int{3, 70} {
+		d := 64*p + 5
+		x := make([][]float64, d)
+		for i := range x {
+			x[i] = make([]float64, p)
+			for j := range x[i] {
+				x[i][j] = rng.NormFloat64() + 1e6*float64(j%2)
+			}
+		}
+		m := mapped(t, x, Format{})
+		if err := m.Scan(t.Context(), make([]float64, d), silent); err != nil {
+			t.Fatal(err)
+		}
+		for i, got := range m.Gram {
+			want := 0.0
+			for _, row := range x {
+				want += (row[i/p] - m.Means[i/p]) * (row[i%p] - m.Means[i%p])
+			}
+			if off := got - want; math.Abs(off) > 1e-9*float64(d) {
+				t.Errorf("%d columns: the products of %d and %d are off by %g", p, i/p, i%p, off)
+			}
+		}
+		few := mapped(t, x[:64*p-1], Format{})
+		if err := few.Scan(t.Context(), make([]float64, 64*p-1), silent); err != nil || few.Gram != nil {
+			t.Errorf("%d columns and fewer rows: %d products, %v", p, len(few.Gram), err)
+		}
+	}
+}
+
 // The first pass finds what sums over the matrix say, also where means are large.
 func TestScan(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
-	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
 	"surepipe/space"
@@ -47,6 +46,8 @@ type Lines struct {
 	// Means are the means of X's columns, and Centered2 their squared lengths after the means have
 	// been subtracted.
 	Means, Centered2 []float64
+	// Gram are the products of two columns after the means have been subtracted, p x p; nil where they are not known.
+	Gram []float64
 	// Z is a vector of length d for which Product = X* Z is known; nil for none.
 	Z, Product []float64
 	// Passes is the number of passes before, such as that which found the means.
@@ -138,8 +139,8 @@ func (a *OutOfCore) know() {
 			entries += float64(n)
 		}
 	}
-	var gram func(context.Context, array.Device) ([]float64, error)
-	if a.x.Entries == nil && a.x.ByRows {
+	var gram func(dst array.Batch)
+	if a.x.Gram != nil {
 		gram = a.gram
 	}
 	a.structure = linops.Complete(a, linops.Structure{
@@ -147,9 +148,10 @@ func (a *OutOfCore) know() {
 		ColumnNorms2: a.columnNorms2,
 		ScaleColumns: a.scaleColumns,
 		On:           a.onSpace,
+		Gram:         gram,
 		Passes: linops.Passes{
 			Bytes: a.x.Size(0, a.lines()), ColumnBytes: a.products.columnBytes,
-			Adjoint: a.adjoint, Columns: a.at, Gram: gram,
+			Adjoint: a.adjoint, Columns: a.at,
 			Count: func() (passes, bytes int64) { return a.passes.Load(), a.bytes.Load() },
 		},
 	})
@@ -196,6 +198,23 @@ func (a *OutOfCore) columnNorms2() []float64 {
 		}
 	}
 	return norms
+}
+
+func (a *OutOfCore) gram(dst array.Batch) {
+	p := a.x.Cols
+	if dst.K() != p || dst.N() != p {
+		panic(fmt.Sprintf("linops: Gram of a %d x %d OutOfCore into %s", a.x.Rows, p, dst))
+	}
+	g, u := slices.Clone(a.x.Gram), units{scales: a.scales}
+	for i, m := range a.x.Means {
+		for j, v := range g[i*p : (i+1)*p] {
+			if !a.centered {
+				v += float64(a.x.Rows) * m * a.x.Means[j]
+			}
+			g[i*p+j] = u.scaled(u.scaled(v, i), j)
+		}
+	}
+	dst.Device().Upload(dst, g)
 }
 
 func (a *OutOfCore) Forward(dst, b array.Batch) {
@@ -325,48 +344,17 @@ func (a *OutOfCore) columns(ctx context.Context, dev array.Device, set []int) (l
 	if last := set[len(set)-1]; last >= a.x.Cols {
 		panic(fmt.Sprintf("linops: column %d of a %d x %d OutOfCore", last, a.x.Rows, a.x.Cols))
 	}
+	u := units{scales: a.scales}
+	if a.centered {
+		u.means = a.x.Means
+	}
 	var on linops.Restricted
 	err := a.guarded(func() (err error) {
-		on, err = a.products.columns(ctx, dev, set, a.units())
+		on, err = a.products.columns(ctx, dev, set, u)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return on, nil
-}
-
-func (a *OutOfCore) units() units {
-	u := units{scales: a.scales}
-	if a.centered {
-		u.means = a.x.Means
-	}
-	return u
-}
-
-// gram adds the products of the rows of a block, in their units, to those before it.
-func (a *OutOfCore) gram(ctx context.Context, dev array.Device) ([]float64, error) {
-	p, u := a.x.Cols, a.units()
-	buf, turned := denseLines{a.source}.buffer(a.x.Block), make([]float64, a.x.Block*p)
-	sum := dev.Alloc(1, p*p)
-	defer sum.Free()
-	dev.Fill(sum, 0)
-	err := a.guarded(func() error {
-		return a.pass(ctx, func(from, to int) {
-			block, shape := a.x.Read(buf, from, to), array.Shape{Rows: to - from, Cols: p}
-			parallel.For(shape.Rows, func(i int) {
-				for j, v := range block[i*p : (i+1)*p] {
-					turned[i*p+j] = u.entry(v, j)
-				}
-			})
-			rows := dev.Put(turned[:shape.Rows*p], 1, shape.Rows*p)
-			dev.GemmEach(true, false, 1, rows, shape, rows, shape, 1, sum)
-			dev.Sync()
-			rows.Free()
-		})
-	})
-	if err != nil {
-		return nil, err
-	}
-	return sum.ToHost(), dev.Err()
 }

@@ -101,7 +101,7 @@ func linesOf(m *stored.Matrix) outofcore.Lines {
 	l := outofcore.Lines{
 		Rows: m.Rows, Cols: m.Cols, ByRows: m.ByRows, Size: m.Size, Block: m.Block(), Views: m.Views(),
 		Read: m.Read, Pass: m.Pass, Guard: m.Guard, Drop: m.Drop, Products: m.Products, Nonzeros: m.Nonzeros(),
-		Means: m.Means, Centered2: m.Centered2, Z: m.Z, Product: m.Product, Passes: 1,
+		Means: m.Means, Centered2: m.Centered2, Gram: m.Gram, Z: m.Z, Product: m.Product, Passes: 1,
 	}
 	if m.Sparse() {
 		l.Entries = func(e *outofcore.LineEntries, from, to int) { m.Entries((*stored.Entries)(e), from, to) }

@@ -130,27 +130,22 @@ func (a *allColumns) set(gram []float64, n int) {
 	}
 }
 
-// unheld is the Gram matrix of columns that are not in memory, by a pass when it is first asked for.
-func (a *allColumns) unheld(ctx context.Context, p engine.Problem) error {
+// unheld takes the Gram matrix of columns that are not in memory, where it is known.
+func (a *allColumns) unheld(p engine.Problem) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.tried {
 		return nil
 	}
-	_, n := p.A.Dims()
-	gram, err := linops.StructureOf(p.A).Passes.Gram(ctx, p.Device.Request())
-	if err == nil {
-		a.tried = true
-		a.set(gram, n)
+	dev := p.Device.Request()
+	gram := linops.GramOf(dev, p.A)
+	if err := dev.Err(); err != nil {
+		return err
 	}
-	return err
-}
-
-// known reports that the Gram matrix is.
-func (a *allColumns) known() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.tried
+	_, n := p.A.Dims()
+	a.tried = true
+	a.set(gram, n)
+	return nil
 }
 
 // gradient sets g to the gradient where b is given on a set, of that at 0, and returns the sum of the lengths of the

@@ -8,6 +8,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/lists"
+	"surepipe/linops"
 	"surepipe/solve/engine"
 )
 
@@ -51,9 +52,9 @@ func (s *screened) findGradients(ctx context.Context, w *screening, t *together,
 			copy(t.gradient(i), w.slope(t.slopes[i], z.Rows(i, i+1)))
 			t.exact[i] = true
 		}
-	case s.passes.Gram != nil && few(s.Task.Problem) && (len(steps) > 1 || s.shared.every.known()):
+	case gramBeside(s.Task.Problem):
 		var err error
-		if find, err = s.byGram(ctx, w, t, steps); err != nil {
+		if find, err = s.byGram(w, t, steps); err != nil {
 			return err
 		}
 	case s.passes.Bytes > 0 || s.Task.Lengths() == nil:
@@ -73,17 +74,17 @@ func (s *screened) findGradients(ctx context.Context, w *screening, t *together,
 // gramShare is the share of the weights up to which gradients from the Gram matrix may have rounding errors.
 const gramShare = 1e-8
 
-// few reports that columns that are not in memory are few beside the rows, with the squared loss.
-func few(p engine.Problem) bool {
-	d, n := p.A.Dims()
-	return p.Loss == nil && n <= mostAll && rowsAhead*n <= d
+// gramBeside reports that the Gram matrix of columns that are not in memory is known, with the squared loss.
+func gramBeside(p engine.Problem) bool {
+	known := linops.StructureOf(p.A)
+	return p.Loss == nil && known.Passes.Bytes > 0 && known.Gram != nil
 }
 
-// byGram finds the gradients of solutions by the Gram matrix of all columns, which takes one pass for all solves. Those
-// where its rounding errors may matter are left.
-func (s *screened) byGram(ctx context.Context, w *screening, t *together, steps []step) (left []int, err error) {
+// byGram finds the gradients of solutions by the Gram matrix of all columns. Those where its rounding errors may matter
+// are left.
+func (s *screened) byGram(w *screening, t *together, steps []step) (left []int, err error) {
 	every := &s.shared.every
-	if err := every.unheld(ctx, s.Task.Problem); err != nil {
+	if err := every.unheld(s.Task.Problem); err != nil {
 		return nil, err
 	}
 	for i, at := range steps {

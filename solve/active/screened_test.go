@@ -28,6 +28,8 @@ func store(x *mat.Dense) *outofcore.OutOfCore {
 		v := x.ColView(j)
 		norms[j] = mat.Dot(v, v)
 	}
+	square := mat.NewDense(p, p, nil)
+	square.Mul(x.T(), x)
 	return outofcore.NewOutOfCore(context.Background(), outofcore.Lines{
 		Rows: d, Cols: p, ByRows: true, Size: func(from, to int) int64 { return int64(8 * p * (to - from)) },
 		Block: 7, Views: true,
@@ -39,7 +41,7 @@ func store(x *mat.Dense) *outofcore.OutOfCore {
 			return ctx.Err()
 		},
 		Drop:  func(int, int) {},
-		Means: make([]float64, p), Centered2: norms,
+		Means: make([]float64, p), Centered2: norms, Gram: square.RawMatrix().Data,
 	}, false)
 }
 
@@ -278,8 +280,8 @@ func TestScreenedNear(t *testing.T) {
 	})
 }
 
-// Of many rows one pass finds the Gram matrix of all columns, and another the columns that matter: no solution takes
-// one, also where a path begins again.
+// Where the Gram matrix of all columns is known a pass finds the first gradient, and another the columns that matter: no
+// solution takes one, also where a path begins again.
 func TestGradientsByTheGramMatrixTakeNoPass(t *testing.T) {
 	dev := array.NewHost()
 	const d, p, weights = 64 * 120, 120, 20
@@ -296,7 +298,7 @@ func TestGradientsByTheGramMatrixTakeNoPass(t *testing.T) {
 	for i := range whole {
 		roomtest.Near(t, "path", parts[i], whole[i], 1e-10)
 	}
-	if passes, _ := linops.StructureOf(a).Passes.Count(); passes > 4 {
+	if passes, _ := linops.StructureOf(a).Passes.Count(); passes > 2 {
 		t.Errorf("%d passes", passes)
 	}
 }
