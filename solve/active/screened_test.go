@@ -1,7 +1,6 @@
 package active_test
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
-	"surepipe/linops/outofcore"
 	"surepipe/linops/together"
 	"surepipe/loss"
 	"surepipe/prox"
@@ -19,31 +17,6 @@ import (
 	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
 )
-
-// store is a matrix of rows that is read in blocks.
-func store(x *mat.Dense) *outofcore.OutOfCore {
-	d, p := x.Dims()
-	norms := make([]float64, p)
-	for j := range p {
-		v := x.ColView(j)
-		norms[j] = mat.Dot(v, v)
-	}
-	square := mat.NewDense(p, p, nil)
-	square.Mul(x.T(), x)
-	return outofcore.NewOutOfCore(context.Background(), outofcore.Lines{
-		Rows: d, Cols: p, ByRows: true, Size: func(from, to int) int64 { return int64(8 * p * (to - from)) },
-		Block: 7, Views: true,
-		Read: func(_ []float64, from, to int) []float64 { return x.RawMatrix().Data[from*p : to*p] },
-		Pass: func(ctx context.Context, _ func(int64), f func(from, to int)) error {
-			for from := 0; from < d; from += 7 {
-				f(from, min(from+7, d))
-			}
-			return ctx.Err()
-		},
-		Drop:  func(int, int) {},
-		Means: make([]float64, p), Centered2: norms, Gram: square.RawMatrix().Data,
-	}, false)
-}
 
 // Paths on a matrix that is not in memory are those of one that is, by few passes, also where few
 // columns fit into memory and where their lengths differ.
@@ -83,7 +56,7 @@ func TestScreenedPaths(t *testing.T) {
 				most := mat.Norm(&c, math.Inf(1))
 				whole := pathOf(t, dev, linops.Operator(roomtest.Dense(t, dev, d, p, x.RawMatrix().Data)), y, r, most,
 					weights)
-				a := store(x)
+				a := roomtest.Stored(x)
 				parts := pathOf(t, dev, a, y, r, most, weights)
 				for i := range whole {
 					roomtest.Near(t, name+" "+kind, parts[i], whole[i], 1e-8)
@@ -141,7 +114,7 @@ func TestScreenedGroupsAndLosses(t *testing.T) {
 		{"logistic, groups", grouped, logistic, classes, 20},
 	} {
 		whole := pathWith(t, dev, roomtest.Dense(t, dev, d, p, x.RawMatrix().Data), c.l, c.y, c.r, c.most, weights)
-		a := store(x)
+		a := roomtest.Stored(x)
 		parts := pathWith(t, dev, a, c.l, c.y, c.r, c.most, weights)
 		for i := range whole {
 			roomtest.Near(t, c.name, parts[i], whole[i], 1e-6)
@@ -250,7 +223,7 @@ func TestScreenedNear(t *testing.T) {
 			solve.Options{Point: true})
 		var first [][]float64
 		for _, order := range [][]int{{0, 1, 2, 3, 4, 5}, {5, 3, 1, 4, 0, 2}} {
-			a := store(x)
+			a := roomtest.Stored(x)
 			base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: prox.NewL1(most), Device: dev},
 				solve.Options{Point: true, Columns: 200 * 8 * d})
 			var shared solve.Near
@@ -292,7 +265,7 @@ func TestGradientsByTheGramMatrixTakeNoPass(t *testing.T) {
 		y[i] += x.At(i, 0) - x.At(i, 50)/2
 	}
 	l1 := func(w float64) prox.Prox { return prox.NewL1(w) }
-	a := store(x)
+	a := roomtest.Stored(x)
 	whole := pathOf(t, dev, linops.Operator(roomtest.Dense(t, dev, d, p, x.RawMatrix().Data)), y, l1, d, weights)
 	parts := pathOf(t, dev, a, y, l1, d, weights)
 	for i := range whole {
@@ -311,7 +284,7 @@ func TestAllColumnsAreReadOnce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 9))
 	x := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p))
 	all := [][]float64{solvetest.Gaussian(rng, d), solvetest.Gaussian(rng, d)}
-	a := store(x)
+	a := roomtest.Stored(x)
 	joint := together.NewJoint(a)
 	joint.Know(dev, all)
 	l1 := func(w float64) prox.Prox { return prox.NewL1(w) }

@@ -87,6 +87,53 @@ func TestDirectTakesEigenvaluesOfTheShorterSideWithoutThoseOfZero(t *testing.T) 
 	}
 }
 
+// A matrix in a file whose A*A is known stays there: the numbers are those of one in memory, where A*A resolves them.
+func TestDirectTakesTheGramMatrixOfAFile(t *testing.T) {
+	const d, p = 400, 6
+	dev := array.NewHost()
+	arraytest.NoLeak(t, dev)
+	rng := rand.New(rand.NewPCG(21, 23))
+	y := roomtest.On(t, dev, solvetest.Gaussian(rng, d))
+	for _, c := range []struct{ unit, copied, curve, other float64 }{
+		{1, 1, 0, 2}, {1e-7, 1, 3, 0.01}, {1, 1e-3, 0.5, 0}, {1, 1e-9, 0, 1},
+	} {
+		x := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p))
+		for i := range d {
+			row := x.RawRowView(i)
+			row[1] *= c.unit
+			row[2] = row[3] + c.copied*row[2]
+		}
+		dense, stored := roomtest.Dense(t, dev, d, p, x.RawMatrix().Data), roomtest.Stored(x)
+		both := [2]solve.Solver{}
+		for i, a := range []linops.Operator{dense, stored} {
+			both[i] = roomtest.NewSolver(t, "direct", solve.Problem{A: a, R: prox.NewSquaredL2(c.curve), Device: dev},
+				solve.Options{Point: true})
+		}
+		for range 2 {
+			want, got := roomtest.At(t, both[0], y), roomtest.At(t, both[1], y)
+			if c.copied < 1e-8 {
+				roomtest.CheckChoice(t, got, "method", "all coordinates")
+				break
+			}
+			roomtest.CheckChoice(t, got, "method", "a dense Cholesky factor of A*A")
+			roomtest.Near(t, "mu_hat", got.MuHat.ToHost(), want.MuHat.ToHost(), 1e-9)
+			there, here := want.At.Linear.Traces(), got.At.Linear.Traces()
+			if math.Abs(here.Trace-there.Trace) > 1e-8 || math.Abs(here.Frobenius2-there.Frobenius2) > 1e-8 ||
+				!got.Converged || !(here.Below < 1e-3) {
+				t.Errorf("%+v: %+v, %+v, expected %+v", c, here, got.Convergence, there)
+			}
+			for i, s := range both {
+				other, err := s.Reweight(t.Context(), prox.NewSquaredL2(c.other))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(other.Release)
+				both[i] = other
+			}
+		}
+	}
+}
+
 // Tall matrices with singular values of one size are factorized by A*A, others by their own singular
 // value decomposition: the same numbers as the normal equations and the singular values give.
 func TestDirectTakesEigenvaluesWhereTheyResolveTheSpectrum(t *testing.T) {

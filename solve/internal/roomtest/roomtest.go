@@ -13,6 +13,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/outofcore"
 	"surepipe/solve"
 	"surepipe/solve/solvetest"
 )
@@ -38,6 +39,31 @@ func Dense(t testing.TB, dev array.Device, d, p int, x []float64) *linops.Dense 
 	a := linops.NewDense(dev, mat.NewDense(d, p, x))
 	t.Cleanup(a.Release)
 	return a
+}
+
+// Stored is a matrix of rows that is read in blocks.
+func Stored(x *mat.Dense) *outofcore.OutOfCore {
+	d, p := x.Dims()
+	norms := make([]float64, p)
+	for j := range p {
+		v := x.ColView(j)
+		norms[j] = mat.Dot(v, v)
+	}
+	square := mat.NewDense(p, p, nil)
+	square.Mul(x.T(), x)
+	return outofcore.NewOutOfCore(context.Background(), outofcore.Lines{
+		Rows: d, Cols: p, ByRows: true, Size: func(from, to int) int64 { return int64(8 * p * (to - from)) },
+		Block: 7, Views: true,
+		Read: func(_ []float64, from, to int) []float64 { return x.RawMatrix().Data[from*p : to*p] },
+		Pass: func(ctx context.Context, _ func(int64), f func(from, to int)) error {
+			for from := 0; from < d; from += 7 {
+				f(from, min(from+7, d))
+			}
+			return ctx.Err()
+		},
+		Drop:  func(int, int) {},
+		Means: make([]float64, p), Centered2: norms, Gram: square.RawMatrix().Data,
+	}, false)
 }
 
 // NewSolver is the solver of a name until the test ends.
