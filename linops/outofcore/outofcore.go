@@ -140,8 +140,9 @@ func (a *OutOfCore) know() {
 		}
 	}
 	var gram func(dst array.Batch)
+	var normal func(dst, b array.Batch)
 	if a.x.Gram != nil {
-		gram = a.gram
+		gram, normal = a.gram, a.normal
 	}
 	a.structure = linops.Complete(a, linops.Structure{
 		Entries:      linops.Known(entries),
@@ -149,6 +150,7 @@ func (a *OutOfCore) know() {
 		ScaleColumns: a.scaleColumns,
 		On:           a.onSpace,
 		Gram:         gram,
+		Normal:       normal,
 		Passes: linops.Passes{
 			Bytes: a.x.Size(0, a.lines()), ColumnBytes: a.products.columnBytes,
 			Adjoint: a.adjoint, Columns: a.at,
@@ -215,6 +217,15 @@ func (a *OutOfCore) gram(dst array.Batch) {
 		}
 	}
 	dst.Device().Upload(dst, g)
+}
+
+func (a *OutOfCore) normal(dst, b array.Batch) {
+	product.CheckNormal("OutOfCore", a.x.Cols, dst, b)
+	dev := dst.Device()
+	g := dev.Alloc(a.x.Cols, a.x.Cols)
+	defer g.Free()
+	a.gram(g)
+	dev.Gemm(false, false, 1, b, g, 0, dst)
 }
 
 func (a *OutOfCore) Forward(dst, b array.Batch) {

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve/engine"
 	"surepipe/solve/internal/limits"
@@ -198,7 +199,7 @@ func (s *direct) examine(_ context.Context, w *engine.Work, c *engine.Watch, _ f
 		}
 	}
 	s.form.inverse(step, g)
-	s.P.A.Forward(r, step)
+	moved := lengthOfImage(s.P.A, step, r)
 	c.Convergence.Closed = true
 	c.Good = math.Max(c.Good, leastGood)
 	size := c.Scales.Size(residual, 0)
@@ -206,8 +207,23 @@ func (s *direct) examine(_ context.Context, w *engine.Work, c *engine.Watch, _ f
 		size = math.Max(size, engine.Roundings*engine.Epsilon/c.Good*math.Sqrt(rounding))
 	}
 	optimality := engine.Relative(math.Sqrt(left), size)
-	c.Accept(optimality, optimality, engine.Norm(r), residual)
+	c.Accept(optimality, optimality, moved, residual)
 	return dev.Err()
+}
+
+// lengthOfImage is ||A b||; z is scratch of A's length.
+func lengthOfImage(a linops.Operator, b, z array.Batch) float64 {
+	normal := linops.StructureOf(a).Normal
+	if normal == nil {
+		a.Forward(z, b)
+		return engine.Norm(z)
+	}
+	image := b.Device().Alloc(1, b.N())
+	defer image.Free()
+	normal(image, b)
+	var square [1]float64
+	b.Device().Dot(square[:], b, image)
+	return math.Sqrt(max(square[0], 0))
 }
 
 func (s *direct) lessCurvature(g, b array.Batch) {
