@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// mostGram is the number of columns up to which the scan finds the products of all with each other, and rowsEach how
-	// many rows a column has at least.
+	// mostGram is the number of columns up to which the scan finds the products of all with each other, and rowsEach
+	// how many rows a column has at least.
 	mostGram, rowsEach = 512, 64
 	// So many rows at a time stay in a processor's cache, and a task takes so many columns.
 	gramRows, gramColumns = 512, 64
