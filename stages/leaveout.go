@@ -20,6 +20,9 @@ const (
 	// about a fifth of that of a mean over the observations, for leverages near 1/2, and less for
 	// smaller ones.
 	leavingProbes = 48
+	// together is how many times more operations a second products of matrices do than those of a matrix with few
+	// vectors.
+	together = 4
 )
 
 // leverageSource is how the leverages of the observations become known.
@@ -50,7 +53,8 @@ var leavings = []leaving{
 		"the exact diagonal", "the solver's own factors show it, and it is cheap",
 		func(j *Job, c vjp.Closed) bool {
 			return j.wantsDiagonal() && c.Leverages != nil &&
-				(c.LeveragesFlops <= cheapDiagonal || j.settings.Plan.Exact())
+				(j.settings.Plan.Exact() ||
+					c.LeveragesFlops <= max(cheapDiagonal, together*j.leavingImages()*c.ImageFlops))
 		},
 		func(j *Job, c vjp.Closed) error {
 			j.diagonal = c.Leverages()
@@ -85,6 +89,15 @@ var leavings = []leaving{
 			return err
 		},
 	},
+}
+
+// leavingImages is about the number of images that leave-one-out takes by probes: their own, and those of the refits
+// that are due where the loss is not quadratic.
+func (j *Job) leavingImages() float64 {
+	if loss.Quadratic(j.problem.Loss) {
+		return leavingProbes
+	}
+	return leavingProbes + manySteps*(fewFirst+hutch.DefaultBatch)
 }
 
 // wantsDiagonal reports whether the diagonal is worth some work: where leave-one-out was asked for, and

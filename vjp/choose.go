@@ -432,7 +432,7 @@ func (s *structure) takeOver() (system.System, error) {
 	d, _ := s.p.A.Dims()
 	known := system.Conditioned(given.Trace, given.Frobenius2, given.Condition, d, s.n)
 	known.Images, known.Products, known.Mapped = given.Images, given.Products, given.Mapped
-	known.Leverages, known.LeveragesFlops = given.Diagonal, given.DiagonalFlops
+	known.Leverages, known.LeveragesFlops, known.ImageFlops = given.Diagonal, given.DiagonalFlops, given.ImageFlops
 	s.fit.Sensitive = system.Sensitive(given.Projection, s.optimality, given.Condition)
 	later := *s.setting
 	later.gram, later.solved = nil, nil

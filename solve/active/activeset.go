@@ -181,7 +181,8 @@ func (w *workspace) factored(set []int) (engine.Factored, bool) {
 	}
 	if entries, ok := w.entries(); ok {
 		n := float64(len(set))
-		f.Diagonal, f.DiagonalFlops = w.diagonal, n*max(entries*n/float64(len(w.set)), n*n)
+		entries *= n / float64(len(w.set))
+		f.Diagonal, f.DiagonalFlops, f.ImageFlops = w.diagonal, n*max(entries, n*n), 2*(entries+n*n)
 	}
 	return f, true
 }

@@ -27,10 +27,10 @@ func (w *workspace) diagonal() []float64 {
 	d, _ := (*w.parts)[0].A.Dims()
 	out := make([]float64, d)
 	var add []func(memory *[]float64, image blas64.General, from int)
+	cols := 0
 	for k, root := range w.roots() {
-		add = append(add, rowsTimes((*w.parts)[k].A, root))
+		add, cols = append(add, rowsTimes((*w.parts)[k].A, root)), root.Cols
 	}
-	cols := w.p.Root().Cols
 	fresh := func() *[2][]float64 { return new([2][]float64) }
 	_ = parallel.Each(parallel.Parts(d, diagonalRows), fresh, func(i int, memory *[2][]float64) error {
 		from := i * diagonalRows
@@ -53,11 +53,16 @@ func (w *workspace) diagonal() []float64 {
 func rowsTimes(a linops.Operator, by blas64.General) func(memory *[]float64, image blas64.General, from int) {
 	if known := linops.StructureOf(a); known.Stored.IsZero() {
 		entries := known.SparseRows()
+		first := lists.Make(by.Rows, func(i int) int { // of a triangle half of the entries are 0
+			row := by.Data[i*by.Stride:][:by.Cols]
+			return max(slices.IndexFunc(row, func(v float64) bool { return v != 0 }), 0)
+		})
 		return func(_ *[]float64, image blas64.General, from int) {
 			for i := range image.Rows {
 				row := image.Data[i*image.Stride:][:image.Cols]
 				for u := entries.Indptr[from+i]; u < entries.Indptr[from+i+1]; u++ {
-					floats.AddScaled(row, entries.Values[u], by.Data[entries.Indices[u]*by.Stride:][:by.Cols])
+					j := entries.Indices[u]
+					floats.AddScaled(row[first[j]:], entries.Values[u], by.Data[j*by.Stride:][first[j]:by.Cols])
 				}
 			}
 		}

@@ -80,10 +80,12 @@ const (
 	// mostStalled is the number of steps without progress after which the solve ends: the objective
 	// has fallen by less than progressed of its value, and the optimality not by half. The weighted
 	// problems are solved to stepShare of the optimality, and at least to loosest.
+	// Coordinate descent goes to lastShare of the tolerance in the step that is about the last one.
 	mostStalled = 8
 	progressed  = 1e-6
 	stepShare   = 1e-2
 	loosest     = 1e-3
+	lastShare   = 0.03
 	// leastCurvature of the largest one stands in for a smaller curvature of a loss whose unit is not
 	// known.
 	leastCurvature = 1e-8
@@ -106,6 +108,7 @@ type newtonOnLoss struct {
 	fallen    float64      // the objective when there was some
 	observed  []float64    // y
 	held      *heldWeights // nil before the first step
+	sparse    *descent     // nil where it does not serve
 	graded    bool         // now has its gradient
 	rhs       array.Batch
 	host      [3][]float64 // sqrt(w), l', and l^(2) or z
@@ -134,7 +137,7 @@ func (n *reweighted) Solve(ctx context.Context, y array.Batch, from engine.From)
 		dev.Copy(r.now.B, from.B)
 		r.reach = mostReach
 	}
-	r.held = heldBy(from.Path, n.s.Family, r.observed)
+	r.held, r.sparse = heldBy(from.Path, n.s.Family, r.observed), n.newDescent()
 	if err := r.start(); err != nil {
 		return nil, err
 	}
@@ -288,31 +291,27 @@ func (r *newtonOnLoss) weighted() engine.Task {
 
 // step goes towards the minimum of the weighted problem, and reports whether it moved.
 func (r *newtonOnLoss) step(ctx context.Context) (moved bool, err error) {
-	if moved, err := r.chord(ctx); moved || err != nil {
-		return moved, err
+	sparse := r.sparse.serves(r.now)
+	if !sparse {
+		if moved, err := r.chord(ctx); moved || err != nil {
+			return moved, err
+		}
 	}
 	r.weigh()
-	s := r.weighted()
-	s.Options.Tol = max(min(stepShare*s.Options.Tol, r.loosest), min(r.loosest, stepShare*r.Convergence.Optimality),
-		engine.TightestTol)
-	inner, err := s.Tables.Method(ctx, s)
+	tol := r.n.s.Options.Tol
+	tol = max(min(stepShare*tol, r.loosest), min(r.loosest, stepShare*r.Convergence.Optimality), engine.TightestTol)
+	b, err := r.minimum(ctx, sparse, tol)
+	defer b.Free()
 	if err != nil {
 		return false, err
 	}
-	defer inner.Release()
-	sol, err := inner.Solve(progress.With(ctx, func(progress.Report) {}), r.rhs,
-		engine.From{B: r.now.B, Path: &r.held.path})
-	if err != nil {
-		return false, err
-	}
-	defer sol.Release()
 	r.Convergence.Iterations++
-	full, err := r.search(sol.B)
+	full, err := r.search(b)
 	switch {
 	case err != nil:
 		return false, err
-	case full == 0 && s.Options.Tol > engine.TightestTol:
-		r.loosest = max(sharper*s.Options.Tol, engine.TightestTol)
+	case full == 0 && tol > engine.TightestTol:
+		r.loosest = max(sharper*tol, engine.TightestTol)
 	case full == 0:
 		r.reach = max(leastReach, r.reach/reachGrowth)
 	case full < 1:
@@ -324,6 +323,33 @@ func (r *newtonOnLoss) step(ctx context.Context) (moved bool, err error) {
 	}
 	r.cut = full < 1
 	return full > 0, nil
+}
+
+// minimum is that of the weighted problem.
+func (r *newtonOnLoss) minimum(ctx context.Context, sparse bool, tol float64) (array.Batch, error) {
+	if sparse {
+		share := stepShare * min(1, r.loosest/loosest)
+		if now := r.Convergence.Optimality; share*now < r.Tol { // the last step
+			share = min(share, lastShare*r.Tol/now)
+		}
+		return r.sparse.minimum(ctx, r.dev, r.held.host, share)
+	}
+	s := r.weighted()
+	s.Options.Tol = tol
+	inner, err := s.Tables.Method(ctx, s)
+	if err != nil {
+		return array.Batch{}, err
+	}
+	defer inner.Release()
+	sol, err := inner.Solve(progress.With(ctx, func(progress.Report) {}), r.rhs,
+		engine.From{B: r.now.B, Path: &r.held.path})
+	if err != nil {
+		return array.Batch{}, err
+	}
+	b := sol.B
+	sol.B = array.Batch{}
+	sol.Release()
+	return b, nil
 }
 
 // search moves to b_k + t (b - b_k) for the first t of 1, 1/2, 1/4, ... at which the objective falls

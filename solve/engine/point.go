@@ -91,9 +91,10 @@ type Factored struct {
 	// nil where Images is.
 	Mapped func(v *array.Mapped) []float64
 	// Diagonal is that of D mu_hat in a new slice, by the solver's factor, in about DiagonalFlops operations; nil
-	// where that has gone, or does not offer it. It serves as long as Images. Both are nil where the solver has none.
-	Diagonal      func() []float64
-	DiagonalFlops float64
+	// where that has gone, or does not offer it. It serves as long as Images, which takes about ImageFlops for a
+	// vector. Diagonal is nil where the solver has none.
+	Diagonal                  func() []float64
+	DiagonalFlops, ImageFlops float64
 }
 
 // Tangent is the model of the nuclear norm at a solution of low rank, and the operator on its

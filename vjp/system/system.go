@@ -92,9 +92,9 @@ type Closed struct {
 	// reports false. It is nil where nobody offers it.
 	Mapped func(v *array.Mapped) []float64
 	// Leverages is the diagonal of D mu_hat by the same factors, in about LeveragesFlops operations,
-	// as long as Images serves. It is nil where the solver made none.
-	Leverages      func() []float64
-	LeveragesFlops float64
+	// as long as Images serves, which takes about ImageFlops for a vector. It is nil where the solver made none.
+	Leverages                  func() []float64
+	LeveragesFlops, ImageFlops float64
 }
 
 // Exactly is a trace that does not depend on any decision in doubt.

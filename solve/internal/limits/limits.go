@@ -40,6 +40,9 @@ var (
 	AlignedRank = 64
 	// Factorized is the largest number of entries of a sparse factor: 12 bytes each.
 	Factorized int64 = 1 << 26
+	// Passes are those of coordinate descent that a problem with a sparse A takes, in all of its Newton steps on the
+	// loss.
+	Passes = 400.
 	// Stacked is the largest number of columns of A above K for a dense factorization.
 	Stacked = 1024
 )
