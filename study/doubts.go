@@ -198,7 +198,11 @@ func (r *Swept) nearData(all *Notes) {
 }
 
 // unbounded tells of coefficients that no penalty bounds, at any weight: those of the fit that is chosen show them.
+// Points that are read without their data have no fit.
 func (r *Swept) unbounded(all *Notes) {
+	if r.Estimator == nil {
+		return
+	}
 	for _, w := range UnboundedNotes(r.Estimator.Problem, r.Data, r.Chosen.Risk) {
 		all.Add(warning.Unbounded, "%s", w.Text)
 	}
