@@ -39,8 +39,10 @@ func (a *Arrow) Leverages(ctx context.Context) ([]float64, error) {
 
 func (a *Arrow) runs() (all []*chunk) {
 	for _, c := range a.chunks(chunkValues / 4) {
-		for lo := c.lo; lo < c.hi; lo += rowsAtOnce {
-			all = append(all, &chunk{lo: lo, hi: min(lo+rowsAtOnce, c.hi), first: a.ptr[lo]})
+		rows, parts := c.hi-c.lo, (c.hi-c.lo+rowsAtOnce-1)/rowsAtOnce
+		for part := range parts { // of the same length
+			lo, hi := c.lo+part*rows/parts, c.lo+(part+1)*rows/parts
+			all = append(all, &chunk{lo: lo, hi: hi, first: a.ptr[lo]})
 		}
 	}
 	return all
