@@ -211,10 +211,11 @@ func (m *leavers) step(k int, f *leaver, p, q []float64) {
 	}
 	dz, e := m.moves[k*len(p):][:len(p)], make([]float64, len(p))
 	m.root.Inverse(e, p)
+	change, size := 0.0, 0.0
 	for i, v := range e {
 		dz[i] = f.z[i] - m.z[i] + v
+		change, size = max(change, math.Abs(v)), max(size, math.Abs(dz[i]))
 	}
-	change, size := floats.Norm(e, math.Inf(1)), floats.Norm(dz, math.Inf(1))
 	if f.first == 0 {
 		f.first = size
 	}
