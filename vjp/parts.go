@@ -321,7 +321,29 @@ func (b *blocks) Closed() Closed {
 			return out, nil
 		}
 	}
+	if slices.ContainsFunc(all, func(c Closed) bool { return c.Control != nil }) {
+		sum.Control = func(signs, image array.Batch) { b.control(all, signs, image) }
+	}
 	return sum
+}
+
+// control improves images part by part, where a part can.
+func (b *blocks) control(all []Closed, signs, image array.Batch) {
+	dev := signs.Device()
+	sorted, images := b.ordered(signs), b.ordered(image)
+	defer array.Free(sorted, images)
+	for k, c := range all {
+		if c.Control == nil {
+			continue
+		}
+		own, improved := dev.Alloc(signs.K(), b.of[k].d), dev.Alloc(signs.K(), b.of[k].d)
+		dev.Copy(own, b.part(sorted, k))
+		dev.Copy(improved, b.part(images, k))
+		c.Control(own, improved)
+		dev.Copy(b.part(images, k), improved)
+		array.Free(own, improved)
+	}
+	b.reorder(image, images)
 }
 
 func (b *blocks) Steps() (most, failed int) {

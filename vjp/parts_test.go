@@ -212,3 +212,59 @@ func derivative(t *testing.T, dev array.Device, sol *vjp.Solution, d int) []floa
 	}
 	return out
 }
+
+// Parts of which most is seen improve their own probes: what they change of the images of unit vectors is off the
+// diagonal, most of which goes.
+func TestPartsImproveTheirProbes(t *testing.T) {
+	solvetest.Decompose(t)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		if arraytest.Emulated(t, dev) {
+			t.Skip("what differs is above the device")
+		}
+		rng := rand.New(rand.NewPCG(4, 5))
+		shape, places := array.Shape{Rows: 38, Cols: 37}, []int(nil)
+		for place := range shape.Len() { // the last row and the last columns have none
+			if i, j := place/37, place%37; i < 37 && j < 34 && i%2 == j%2 && rng.IntN(5) > 0 {
+				places = append(places, place)
+			}
+		}
+		rng.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
+		d := len(places)
+		a, err := linops.NewSelection(dev, shape.Len(), places)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Release()
+		p := vjp.Problem{A: a, R: lowrank.NewNuclear(shape, 4), Device: dev}
+		s, err := vjp.NewSolver(t.Context(), "fista", p, vjp.Options{Derivative: vjp.Implicit, Tol: 1e-10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Release()
+		sol := solved(t, s, dev, solvetest.Gaussian(rng, d))
+		defer sol.Release()
+		control := sol.Linearization.Closed().Control
+		if control == nil {
+			t.Fatal("nothing improves the probes")
+		}
+		signs, images := dev.Alloc(d, d), dev.Alloc(d, d)
+		defer array.Free(signs, images)
+		dev.Fill(signs, 0)
+		dev.Fill(signs.Diagonal(), 1)
+		before := derivative(t, dev, sol, d)
+		dev.Upload(images, before)
+		control(signs, images)
+		var old, left float64
+		for i, v := range images.ToHost() {
+			if i%(d+1) != 0 {
+				old, left = old+before[i]*before[i], left+v*v
+			} else if math.Abs(v-before[i]) > 1e-9 {
+				t.Errorf("entry %d of the diagonal is %g, expected %g", i/(d+1), v, before[i])
+			}
+		}
+		if !(left < old/2) {
+			t.Errorf("off the diagonal there are squares of %g, and %g without control", left, old)
+		}
+	})
+}
