@@ -6,8 +6,8 @@
     /usr/bin/python3 testdata/benchmarks/rows.py ./surepipe [OTHER ...] [--rows NAME,...] [--runs 3] [--write docs/benchmarks.md]
 
 A row is a command with its data, which the script makes, and what it is compared with. Further binaries are timed beside the first, in
-turn. Rows that take minutes, as do those of `minutes` below, are run where --rows names them. --write replaces the table in a document,
-between its markers.
+turn. Rows that take minutes, as do those of `minutes` below, are run where --rows names them. --write replaces the rows that were run in the table of a
+document, between its markers.
 """
 import argparse, json, os, resource, subprocess, tempfile
 import numpy as np
@@ -228,7 +228,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("programs", nargs="+")
 parser.add_argument("--rows", default=",".join(rows))
 parser.add_argument("--runs", type=int, default=3)
-parser.add_argument("--write", help="replace the table in this document")
+parser.add_argument("--write", help="replace the rows that were run in the table of this document")
 options = parser.parse_args()
 asked, known = options.rows.split(","), rows | minutes
 if missing := [name for name in asked if name not in known]:
@@ -266,6 +266,8 @@ if document:
     with open(document) as f:
         text = f.read()
     begin, end = "<!-- rows.py -->\n", "<!-- end of rows.py -->"
-    head, tail = text.split(begin)[0], text.split(end)[1]
+    head, old, tail = text.split(begin)[0], text.split(begin)[1].split(end)[0].splitlines()[2:], text.split(end)[1]
+    rows = {line.split("|")[1].strip(): line for line in old + lines[2:]}  # rows that were not run stay
+    table = lines[:2] + [rows[name] for name in known if name in rows]
     with open(document, "w") as f:
-        f.write(head + begin + "\n".join(lines) + "\n" + end + tail)
+        f.write(head + begin + "\n".join(table) + "\n" + end + tail)
