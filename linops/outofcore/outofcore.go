@@ -7,6 +7,9 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
@@ -219,13 +222,20 @@ func (a *OutOfCore) gram(dst array.Batch) {
 	dst.Device().Upload(dst, g)
 }
 
+// normal applies A*A by the products of the columns, which are known in other units.
 func (a *OutOfCore) normal(dst, b array.Batch) {
 	product.CheckNormal("OutOfCore", a.x.Cols, dst, b)
-	dev := dst.Device()
-	g := dev.Alloc(a.x.Cols, a.x.Cols)
-	defer g.Free()
-	a.gram(g)
-	dev.Gemm(false, false, 1, b, g, 0, dst)
+	dev, p, means := dst.Device(), a.x.Cols, a.x.Means
+	dev.Copy(dst, b)
+	a.scale(dst)
+	x := blas64.General{Rows: b.K(), Cols: p, Stride: p, Data: dst.ToHost()}
+	z := blas64.General{Rows: b.K(), Cols: p, Stride: p, Data: make([]float64, b.K()*p)}
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, x, blas64.General{Rows: p, Cols: p, Stride: p, Data: a.x.Gram}, 0, z)
+	for k := 0; k < x.Rows && !a.centered; k++ {
+		floats.AddScaled(z.Data[k*p:(k+1)*p], float64(a.x.Rows)*floats.Dot(means, x.Data[k*p:(k+1)*p]), means)
+	}
+	dev.Upload(dst, z.Data)
+	a.scale(dst)
 }
 
 func (a *OutOfCore) Forward(dst, b array.Batch) {
