@@ -88,6 +88,7 @@ func (f *Fit) at(ctx context.Context) (*study.Estimator, error) {
 	return f.of.at(ctx, &r, nil)
 }
 
+// Estimator is that of the fit.
 func (f *Fit) Estimator() *Estimator { return f.of }
 
 // Risk is what the packages below know of the estimate.

@@ -7,6 +7,7 @@ import (
 	"surepipe/progress"
 )
 
+// Progress is the progress of the work on a sample.
 type Progress struct {
 	// Sample is its index. Done and Total count its probes: both are 0 until the first are done, or
 	// where the trace is known without probes, and Total grows where their spread asks for more.

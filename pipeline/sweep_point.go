@@ -27,10 +27,12 @@ type PointError struct {
 	Err     error
 }
 
+// Error names the point by its index and its weights.
 func (e *PointError) Error() string {
 	return fmt.Sprintf("point %d, weights %v: %v", e.Index, e.Weights, e.Err)
 }
 
+// Unwrap returns the error without the point.
 func (e *PointError) Unwrap() error { return e.Err }
 
 func (s *sweep) named(i int, stage SweepStage, weights []float64, err error) error {

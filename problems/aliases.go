@@ -50,6 +50,7 @@ var (
 	SpecHelp        = spec.Help
 )
 
+// Absolute is the weight w.
 func Absolute(w float64) Weight { return Weight{Value: w, Given: true} }
 
 // OfMax is w times the maximum of the weight at the data's y.

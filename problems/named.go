@@ -126,6 +126,7 @@ func Lookup(name string) (n Named, ok bool) {
 	return lists.Find(registered, func(n Named) bool { return n.Name == name })
 }
 
+// Names lists the names of the named problems.
 func Names() []string {
 	return lists.Map(registered, func(n Named) string { return n.Name })
 }

@@ -84,6 +84,7 @@ type View struct {
 	spec.Picture
 }
 
+// Values are those of the weights.
 type Values struct {
 	// Lambda, Lambda2 and Gamma are the weights as numbers, NaN where the problem has no such
 	// weight.

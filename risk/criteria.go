@@ -47,6 +47,7 @@ type Criteria struct {
 	ALO, ALOStdErr, ALOProbesErr float64
 }
 
+// Undefined are criteria of which none is defined.
 func Undefined() Criteria {
 	none := math.NaN()
 	return Criteria{GCV: none, GCVStdErr: none, GCVTraceErr: none, AIC: none, BIC: none, Sigma2DF: none, ALO: none,

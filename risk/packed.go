@@ -35,6 +35,7 @@ func Pack(x []float64) Packed {
 	return p
 }
 
+// At is number i.
 func (p Packed) At(i int) float64 { return p.Unit * float64(p.Numbers[i]) }
 
 // Len is how many numbers there are.

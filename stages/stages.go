@@ -165,4 +165,5 @@ type SampleError struct {
 
 func (e *SampleError) Error() string { return fmt.Sprintf("sample %d: %v", e.Index, e.Err) }
 
+// Unwrap returns the error without the sample.
 func (e *SampleError) Unwrap() error { return e.Err }

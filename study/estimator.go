@@ -57,6 +57,7 @@ func (j *Estimator) Name() string {
 	return j.Solver.Name()
 }
 
+// Estimate is the risk at one y.
 func (j *Estimator) Estimate(ctx context.Context, y []float64) (pipeline.Risk, error) {
 	if j.BlackBox == nil {
 		return j.Pipeline.Estimate(ctx, y)

@@ -33,6 +33,7 @@ type WeightsResult struct {
 	Gamma   *Number `json:"gamma,omitempty"`
 }
 
+// Named is the weight of that name.
 func (w *WeightsResult) Named(name string) **Number {
 	switch name {
 	case "lambda":

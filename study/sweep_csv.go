@@ -145,6 +145,7 @@ func (r *Swept) keep(point pipeline.SweepPoint) {
 	r.Path = append(r.Path, at)
 }
 
+// PathNames are the names of the coefficients of the path.
 func (r *Swept) PathNames() []string { return CoefficientNames(r.Data, r.Estimator.Problem) }
 
 // PathOrder are the indices of the points, from the greatest weight to the least.

@@ -24,6 +24,7 @@ func NewNote(k *warning.Kind, format string, args ...any) Note {
 	return Note{k.Code, Errorf(format, args...)}
 }
 
+// Add adds one.
 func (n *Notes) Add(k *warning.Kind, format string, args ...any) {
 	*n = append(*n, NewNote(k, format, args...))
 }

@@ -67,6 +67,7 @@ const (
 	Limit = 4
 )
 
+// Result is the result to check.
 type Result struct {
 	// Solver is the one under check, made with its own settings.
 	Solver vjp.Solver

@@ -93,6 +93,7 @@ type Arguments struct {
 // Device is where operators and regularizers are to hold their arrays.
 func (a *Arguments) Device() array.Device { return a.dev }
 
+// Errorf is that of the call.
 func (a *Arguments) Errorf(key, format string, args ...any) error {
 	return a.Call.Errorf(key, format, args...)
 }

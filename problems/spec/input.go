@@ -215,6 +215,7 @@ func (m Matrix) At(i, j int) float64 {
 	return m.Dense.At(i, j)
 }
 
+// T is the transpose.
 func (m Matrix) T() mat.Matrix { return mat.Transpose{Matrix: m} }
 
 // ToDense is the matrix in memory, dense; it must not be modified.

@@ -80,6 +80,7 @@ type Expr struct {
 	Name  string
 }
 
+// Value is its value at the given weights.
 func (e Expr) Value(w Weights) float64 {
 	if e.Name == "" {
 		return e.Scale
@@ -120,6 +121,7 @@ func RegisterRegularizer(k RegularizerKind) {
 	regularizers.add(k, k.Name != "" && len(k.Forms) > 0 && k.Build != nil)
 }
 
+// Regularizers lists the kinds of regularizers.
 func Regularizers() []RegularizerKind { return slices.Clone(regularizers.rows) }
 
 type regularizerNode struct {

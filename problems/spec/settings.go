@@ -28,6 +28,7 @@ func (l Loss) Kind() (loss.Kind, error) {
 	return k, nil
 }
 
+// Squared reports that it is the squared loss.
 func (l Loss) Squared() bool {
 	k, err := l.Kind()
 	return err == nil && k.Squared()

@@ -72,15 +72,18 @@ func Kinds() []*Kind {
 	return slices.SortedStableFunc(slices.Values(kinds), func(a, b *Kind) int { return int(b.Severity - a.Severity) })
 }
 
+// Find is the kind of a code, nil for none.
 func Find(code string) *Kind {
 	k, _ := lists.Find(kinds, func(k *Kind) bool { return k.Code == code })
 	return k
 }
 
+// With is a warning of this kind with a text.
 func (k *Kind) With(format string, args ...any) Warning {
 	return Warning{Code: k.Code, Text: fmt.Sprintf(format, args...)}
 }
 
+// Is reports whether the warning is of a kind.
 func (w Warning) Is(k *Kind) bool { return w.Code == k.Code }
 
 // Hint is what can be done, in brackets after a space; "" where the text says it.
@@ -105,6 +108,7 @@ func (w Warning) Severity() Severity {
 	return Doubt
 }
 
+// Trusted reports that none of the warnings is a Doubt.
 func Trusted(all []Warning) bool {
 	return !slices.ContainsFunc(all, func(w Warning) bool { return w.Severity() == Doubt })
 }

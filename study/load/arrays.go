@@ -17,6 +17,7 @@ import (
 	"surepipe/study"
 )
 
+// Contents is the content of data files.
 type Contents struct {
 	problems.Data
 	Variance

@@ -170,6 +170,7 @@ func (d *Document) packLooks() error {
 	return nil
 }
 
+// Write writes the page to a file.
 func (d *Document) Write(path string) error {
 	return dataio.WriteFile(path, func(w io.Writer) error { return d.write(w) })
 }

@@ -26,6 +26,7 @@ type Model struct {
 	parts func(dst, z, y []float64)
 }
 
+// New is a model of a fit.
 func New(f *study.Fit) (*Model, error) {
 	m := &Model{fit: f}
 	return m, m.knowLoss()

@@ -89,6 +89,7 @@ func (r *Request) Devices(ctx context.Context) (opened []array.Device, err error
 	return opened, nil
 }
 
+// Close closes devices.
 func Close(devices []array.Device) {
 	for _, dev := range devices {
 		dev.Close()

@@ -85,6 +85,7 @@ type Watch struct {
 	Named func(study.Option) string
 }
 
+// Text is the text of an error, or of a note.
 func (w *Watch) Text(err error) string {
 	if w.Named == nil {
 		return err.Error()

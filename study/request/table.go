@@ -112,4 +112,5 @@ func (r *Request) checkLoss() error {
 	return nil
 }
 
+// ParameterOption is the name of the option of a loss's parameter.
 func ParameterOption(k loss.Kind) string { return k.Name + "-" + k.Parameter.Name }

@@ -8,6 +8,7 @@ import (
 // Weights are the weights of the regularizer, as texts: "" for those of the data.
 type Weights struct{ Lambda, Lambda2, Gamma string }
 
+// Named are the weights by their names.
 func (w *Weights) Named() map[string]*string {
 	return map[string]*string{"lambda": &w.Lambda, "lambda2": &w.Lambda2, "gamma": &w.Gamma}
 }
