@@ -456,7 +456,6 @@ func (s *sweep) run(ctx context.Context) error {
 		return s.undefined()
 	}
 	minimum := &origin{s: s, of: grid}
-	defer minimum.near.Release()
 	count, err := s.refine(ctx, minimum)
 	if err != nil {
 		return err

@@ -30,8 +30,6 @@ func (s *sweep) extend(ctx context.Context, a, end int, at []float64, least *flo
 		if weights[a] == 0 || math.IsInf(weights[a], 0) {
 			break
 		}
-		minimum.ranges = append(minimum.ranges, &bracket{axis: a, at: slices.Clone(at), below: min(last, last+step),
-			above: max(last, last+step), alone: true})
 		v, err := s.refined(ctx, *next, weights, minimum)
 		*next++
 		switch {

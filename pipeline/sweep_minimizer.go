@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"surepipe/hutch"
-	"surepipe/prox"
 	"surepipe/vjp"
 )
 
@@ -26,30 +25,14 @@ type origin struct {
 	s  *sweep
 	of candidate
 	held
-	// ranges are those of the points beyond the grid, in order.
-	ranges []*bracket
-	// near is what solves within the last range share, on a device.
-	near vjp.Near
-	last *bracket
-	on   *instance
 }
 
-// refine is the start of point i, which is not on the grid, with an empty path.
-func (g *origin) refine(ctx context.Context, on *instance, i int, path *vjp.Path) (from start, err error) {
-	if from.held, err = g.get(ctx, on); err != nil || !g.s.chained {
-		return from, err
+// refine is the start of a point that is not on the grid, with an empty path.
+func (g *origin) refine(ctx context.Context, on *instance, path *vjp.Path) (from start, err error) {
+	if from.held, err = g.get(ctx, on); err == nil && g.s.chained {
+		from.path = path
 	}
-	r := g.ranges[i-g.s.total]
-	if g.last != r || g.on != on {
-		g.near.Release()
-		g.last, g.on = r, on
-	}
-	if from.path = path; r.alone {
-		return from, nil
-	}
-	from.near = &g.near
-	from.ahead = func(i int) (prox.Prox, error) { return r.regularizer(on, i) }
-	return from, nil
+	return from, err
 }
 
 // get is b at the grid's minimizer, nil where solves start at 0.
@@ -146,7 +129,7 @@ func (s *instance) again(ctx context.Context, c candidate, minimum *origin) (*Sw
 		stage = GridStage
 		from, err = s.start(ctx, c.index, &path)
 	} else {
-		from, err = minimum.refine(ctx, s, c.index, &path)
+		from, err = minimum.refine(ctx, s, &path)
 	}
 	if err != nil {
 		return nil, err

@@ -152,9 +152,7 @@ func heldBy(p *SweepPoint) held { return held{p.B, p.Factors} }
 type start struct {
 	held
 	path *vjp.Path
-	// near is shared by the points of a refinement along one axis, nil for none.
-	near *vjp.Near
-	// ahead are the regularizers of the points that follow, or of the range: see [solve.From].
+	// ahead are the regularizers of the points that follow: see [solve.From].
 	ahead func(i int) (prox.Prox, error)
 	// effort is that of the solve, and answer says that the point is the sweep's answer.
 	effort vjp.Effort
@@ -167,8 +165,7 @@ type started struct {
 }
 
 func (s started) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error) {
-	from := vjp.From{Path: s.from.path, Near: s.from.near, Ahead: s.from.ahead, Factors: s.from.factors,
-		Effort: s.from.effort}
+	from := vjp.From{Path: s.from.path, Ahead: s.from.ahead, Factors: s.from.factors, Effort: s.from.effort}
 	if s.from.b != nil {
 		dev := y.Device()
 		from.B = dev.Alloc(1, len(s.from.b))

@@ -8,7 +8,6 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"surepipe/prox"
 	"surepipe/risk"
 	"surepipe/vjp"
 )
@@ -59,7 +58,6 @@ func (s *sweep) refine(ctx context.Context, minimum *origin) (next int, err erro
 			b = [3]float64{math.Log(axis[place[a]-1]), math.Log(axis[place[a]]), math.Log(axis[place[a]+1])}
 		}
 		below, middle, above := b[0], b[1], b[2]
-		within := &bracket{axis: a, at: slices.Clone(at), below: below, above: above}
 		search := brent{tol: refineShare * min(middle-below, above-middle), most: s.o.Refine}
 		if s.o.Estimate {
 			search.error = s.errors(a, at)
@@ -70,7 +68,6 @@ func (s *sweep) refine(ctx context.Context, minimum *origin) (next int, err erro
 				weights[a] = math.Exp(u)
 				i := next
 				next++
-				minimum.ranges = append(minimum.ranges, within)
 				v, err := s.refined(ctx, i, weights, minimum)
 				if !v.usable() {
 					return math.Inf(1), err
@@ -100,7 +97,7 @@ func (s *sweep) refined(ctx context.Context, i int, weights []float64, minimum *
 	err := s.onDevice(ctx, func(on *instance) error {
 		var path vjp.Path // of one point, whose factors serve its derivative
 		defer path.Release()
-		from, err := minimum.refine(ctx, on, i, &path)
+		from, err := minimum.refine(ctx, on, &path)
 		if err == nil {
 			point, err = on.estimate(ctx, i, RefineStage, weights, from)
 		}
@@ -115,28 +112,6 @@ func (s *sweep) refined(ctx context.Context, i int, weights []float64, minimum *
 		return v, errStopped
 	}
 	return v, nil
-}
-
-// bracket is the range of weights of a refinement along one axis.
-type bracket struct {
-	axis         int
-	at           []float64 // the other weights
-	below, above float64   // logarithms
-	alone        bool      // it has one point, at an end
-}
-
-// nearWeights is the number of weights of a range at which solutions are found together.
-const nearWeights = 9
-
-// regularizer is that of weight i of the range, counted from 1, the greatest, nil after the last.
-func (b *bracket) regularizer(on *instance, i int) (prox.Prox, error) {
-	if i > nearWeights {
-		return nil, nil
-	}
-	weights := slices.Clone(b.at)
-	share := float64(i-1) / (nearWeights - 1)
-	weights[b.axis] = math.Exp((1-share)*b.above + share*b.below)
-	return on.f.Regularizer(weights)
 }
 
 // goldenShare is (3 - sqrt 5)/2.

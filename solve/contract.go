@@ -24,7 +24,6 @@ type (
 	Compared        = engine.Compared
 	Effort          = engine.Effort
 	Path            = engine.Path
-	Near            = engine.Near
 	Term            = engine.Term
 	Implied         = engine.Implied
 	Factors         = engine.Factors

@@ -26,7 +26,6 @@ type (
 	From   = solve.From
 	Effort = solve.Effort
 	Path   = solve.Path
-	Near   = solve.Near
 )
 
 // Factors is a solution b that is a matrix of low rank, by its singular value decomposition (see

@@ -151,6 +151,69 @@ func (s *screened) unproven(w *screening, t *together, z array.Batch, steps []st
 	return find
 }
 
+// neighbourhood are verified solutions, in the order of their weights.
+type neighbourhood struct {
+	*screening
+	refs []*verified
+}
+
+// between sets g to the gradient at a residual near to verified ones: exact for the columns in memory, and for the
+// others a bound on its size. The gradient of the loss is linear in the residual, or in the loss's slope l'(A b; y): at
+// z = z1 + t (z2 - z1) + e, for two verified residuals, it is
+//
+//	g_j = g1_j + t (g2_j - g1_j) + <a_j, e>,   |<a_j, e>| <= ||a_j|| ||e||.
+//
+// Along a path z is piecewise linear in the weight (Osborne, Presnell, Turlach 2000), so that e is small.
+func (s *screened) between(g []float64, n *neighbourhood, here separable, misfit array.Batch, slope []float64) {
+	from, to, share, off := n.interpolate(misfit.ToHost())
+	bound := 0.0
+	if n.lengths == nil {
+		bound = engine.NewScales(misfit, 0, s.Task.Options).Norm
+	}
+	for j, v := range from {
+		v += share * (to[j] - v)
+		most := off * bound
+		if n.lengths != nil {
+			most = off * n.lengths[j]
+		}
+		if v < 0 || here.halfLine(j) { // the pull is -g
+			most = -most
+		}
+		g[j] = v + most
+	}
+	for k, v := range n.slope(slope, misfit) {
+		g[n.set[k]] = v
+	}
+}
+
+// interpolate is the nearest point to z on a line through two verified residuals beside each other: their gradients,
+// the share of the second, and the distance to the point.
+func (n *neighbourhood) interpolate(z []float64) (from, to []float64, share, off float64) {
+	best := 0
+	off = math.Inf(1)
+	for k := range max(len(n.refs)-1, 1) {
+		a, b := n.refs[k].z, n.refs[min(k+1, len(n.refs)-1)].z
+		dot, length2 := 0.0, 0.0
+		for i := range z {
+			e := b[i] - a[i]
+			dot += (z[i] - a[i]) * e
+			length2 += e * e
+		}
+		t, sum := 0.0, 0.0
+		if length2 > 0 {
+			t = dot / length2
+		}
+		for i := range z {
+			e := z[i] - a[i] - t*(b[i]-a[i])
+			sum += e * e
+		}
+		if e := math.Sqrt(sum); e < off {
+			best, share, off = k, t, e
+		}
+	}
+	return n.refs[best].g, n.refs[min(best+1, len(n.refs)-1)].g, share, off
+}
+
 // slopeOf is the gradient at a solver's last solution, where it knows that.
 func slopeOf(s engine.Solver) []float64 {
 	if by, ok := s.(*activeSet); ok {

@@ -11,6 +11,7 @@ import (
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve/engine"
+	"surepipe/solve/restrict"
 	"surepipe/space"
 )
 
@@ -163,9 +164,6 @@ func (s *screened) Solve(ctx context.Context, y array.Batch, from engine.From) (
 	}
 	_, dim := s.Task.Problem.A.Dims()
 	here := separableOf(s.Task.Problem.R, dim)
-	if from.Near != nil && !s.Task.Family.Moves {
-		return s.solveNear(ctx, y, here, from)
-	}
 	w := resumeScreening(from.Path, s.Task.Family, y)
 	if w == nil {
 		var err error
@@ -383,4 +381,26 @@ func (s *screened) length(lengths2 []float64, bound float64, j int) float64 {
 		length *= s.Task.Units[j]
 	}
 	return length
+}
+
+// predict sets z = A b where A is in memory, else z = 0.
+func (s *screened) predict(ctx context.Context, z, b array.Batch) error {
+	dev := z.Device()
+	dev.Fill(z, 0)
+	support := restrict.Support(b)
+	if len(support) == 0 || s.passes.Bytes > 0 {
+		return nil
+	}
+	at := space.Coordinates(dev, b.N(), support)
+	defer at.Release()
+	op, err := s.passes.Columns(ctx, dev, at)
+	if err != nil {
+		return err
+	}
+	defer op.Release()
+	some := dev.Alloc(1, len(support))
+	defer some.Free()
+	at.Coordinates(some, b)
+	op.Forward(z, some)
+	return nil
 }

@@ -21,31 +21,9 @@ type From struct {
 	// finds several solutions at once. The caller releases them ([prox.Release]). Nil where nothing is
 	// known about the solves to come.
 	Ahead func(i int) (prox.Prox, error)
-	// Near is what solves within a range of weights share, nil for none. Ahead then returns, for i = 1,
-	// 2, ..., weights from one end of the range to the other, the same for all these solves, and B is the
-	// same too.
-	Near *Near
 	// Effort is that of the solve, in place of the solver's own: [Options].Effort. Solvers that are exact, or follow
 	// active sets, certify their solutions whatever it is.
 	Effort Effort
-}
-
-// Near is what the solves of one y within a range of weights share where a product with A is expensive:
-// the first of them finds the solutions at some weights of the range together, and verifies these in
-// a few passes over A; the solutions between them are then verified without one. Unlike a [Path] it does not
-// change from solve to solve: the bits of a solution do not depend on which solves have been before.
-// The zero Near is empty. It serves one solve at a time; solvers for which products are cheap do not
-// use it.
-type Near struct {
-	Kept interface{ Release() }
-}
-
-// Release frees what it holds. It may be used again, empty.
-func (n *Near) Release() {
-	if n != nil && n.Kept != nil {
-		n.Kept.Release()
-		n.Kept = nil
-	}
 }
 
 // Path carries along a path of weights what the solves of one y take over from each other besides
