@@ -79,8 +79,9 @@ type View struct {
 	// complex numbers.
 	MuShape, BShape []int
 	MuComplex       bool
-	// Frames is that of the data.
+	// Frames and Units are those of the data.
 	Frames []int
+	Units  []float64
 	spec.Picture
 }
 
@@ -198,6 +199,9 @@ func NewContext(ctx context.Context, name string, dev array.Device, data Data, h
 	return p, err
 }
 
+// unitsText is what risks are in where columns were divided by their standard deviations.
+const unitsText = ", in units of the columns' standard deviations"
+
 func newProblem(ctx context.Context, name string, dev array.Device, data Data, hyper Hyper) (*Problem, error) {
 	s, named, err := specification(name, data)
 	if err != nil {
@@ -220,7 +224,7 @@ func newProblem(ctx context.Context, name string, dev array.Device, data Data, h
 		Name: s.Name, Operator: parts.Operator, Behind: parts.Behind, Thresholds: parts.Thresholds,
 		Center: parts.Center, Loss: s.LossOf(data), dev: dev, parts: parts,
 		View: View{MuShape: data.YShape, BShape: parts.Shape, MuComplex: data.Complex, Frames: data.Frames,
-			Picture: parts.Picture},
+			Units: data.Units, Picture: parts.Picture},
 		Values: Values{Lambda: math.NaN(), Lambda2: math.NaN(), Gamma: math.NaN()},
 	}
 	p.D, p.P = parts.Operator.Dims()
@@ -230,6 +234,10 @@ func newProblem(ctx context.Context, name string, dev array.Device, data Data, h
 		p.observed = parts.Source.Places
 	}
 	p.Targets = parts.Targets.Of(p.Loss).OfNoise(s.Noise())
+	if data.Units != nil {
+		p.Targets.SURE += unitsText
+		p.Targets.Prediction += unitsText
+	}
 	a := &assembly{ctx: ctx, Spec: s, p: p, parts: parts, data: data, named: named != nil}
 	err = a.build(hyper)
 	if err == nil {

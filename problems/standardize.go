@@ -200,6 +200,10 @@ func (p *Problem) Coefficients(b []float64) []float64 {
 // Data.Standardize. They must not be modified.
 func (p *Problem) Scales() []float64 { return p.scales }
 
+// Standardized says whether the columns of A, or those of a matrix with missing entries, were divided by their standard
+// deviations.
+func (p *Problem) Standardized() bool { return p.scales != nil || p.Units != nil }
+
 // Means are the means of the original columns, with an intercept; else nil. They must not be
 // modified.
 func (p *Problem) Means() []float64 { return p.means }

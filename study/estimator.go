@@ -175,7 +175,7 @@ func (j *Estimator) Result() Result {
 		TargetsResult: TargetsOf(p, j.Sigma2), ExecResult: j.ExecResult(),
 		Response: j.Response, Problem: p.Name, D: p.Observations(), P: p.Variables(),
 		Sigma2Result: j.sigma2Result(), WeightsResult: weightsOf(p),
-		Standardize:   p.Scales() != nil,
+		Standardize:   p.Standardized(),
 		EffectsResult: EffectsOf(p), CenterResult: CenterOf(p),
 		Solver: SolverResult{Name: j.Name()}, Device: j.Device(), Version: Version(),
 	}

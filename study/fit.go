@@ -44,7 +44,7 @@ func ReadFit(r io.ReaderAt, size int64) (*Fit, error) {
 func FitOf(p *problems.Problem, data problems.Data, risk pipeline.Risk, r Result, command string) (*Fit, error) {
 	f := &fit.Fit{
 		BShape: p.BShape,
-		B0:     InterceptOf(p, risk).All(), Center: p.Means(), Scale: p.Scales(),
+		B0:     InterceptOf(p, risk).All(), Center: p.Means(), Scale: slices.Concat(p.Scales(), p.Units),
 	}
 	if shift, ok := p.Shift(risk.B); ok {
 		f.B0 = []float64{shift}
@@ -73,7 +73,7 @@ func FitOf(p *problems.Problem, data problems.Data, risk pipeline.Risk, r Result
 			Sigma2: positive(r.Sigma2), SURE: r.SURE, SUREStdErr: r.SUREStdErr, GCV: r.GCV, GCVStdErr: r.GCVStdErr,
 			ALO: r.ALO, ALOStdErr: r.ALOStdErr, Sigma2DF: r.Sigma2DF, Divergence: r.Divergence,
 			Converged: r.Solver.Converged},
-		Intercept: p.Means() != nil, Standardize: p.Scales() != nil,
+		Intercept: p.Means() != nil, Standardize: p.Standardized(),
 		Data: DataHash(data), Command: command, Version: Version(),
 	}
 	if l := risk.LossTerms; l != nil {
@@ -121,14 +121,19 @@ func FitOf(p *problems.Problem, data problems.Data, risk pipeline.Risk, r Result
 	return f, err
 }
 
-// MuHat is mu_hat, or the linear predictor, with the offset of the data.
+// MuHat is mu_hat, or the linear predictor, with the offset of the data, and in the units of their columns.
 func MuHat(data problems.Data, risk pipeline.Risk) []float64 {
-	if data.Offset == nil || risk.MuHat == nil {
+	if data.Offset == nil && data.Units == nil || risk.MuHat == nil {
 		return risk.MuHat
 	}
 	mu := slices.Clone(risk.MuHat)
 	for i, v := range data.Offset {
 		mu[i] += v
+	}
+	if data.Units != nil {
+		for i, at := range data.Indices {
+			mu[i] *= data.Units[at%len(data.Units)]
+		}
 	}
 	return mu
 }

@@ -94,7 +94,7 @@ func NewSweepHeader(j *Estimator, data problems.Data, axes []Axis, o pipeline.Sw
 		Sweep: true, Criterion: o.Criterion, ALO: o.ALO, TargetsResult: TargetsOf(j.Problem, j.Sigma2),
 		Response: j.Response,
 		Problem:  j.Problem.Name, LossName: AboutLoss(j.Problem).LossName, LossParameter: j.Problem.Loss.Parameter,
-		Intercept: data.Intercept, Standardize: data.Standardize, Effects: data.Effects.Names(),
+		Intercept: data.Intercept, Standardize: j.Problem.Standardized(), Effects: data.Effects.Names(),
 		Sigma2Result: j.sigma2Result(), ExecResult: j.ExecResult(), Solver: j.Name(),
 		Derivative: string(j.Options.Derivative), Trace: o.Estimator, Queries: strconv.Itoa(o.Queries),
 		TraceError: o.TraceError, Seed: o.Seed, Tol: j.Options.Tol, MaxIter: j.Options.MaxIter,

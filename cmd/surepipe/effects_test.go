@@ -1,10 +1,11 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -198,27 +199,82 @@ func TestCompletionsHaveEffectsByDefault(t *testing.T) {
 	}
 }
 
-// Columns of a table in different units are told: the penalty is that of the largest.
-func TestUnitsOfAMatrixAreTold(t *testing.T) {
+// Columns of a table in different units are divided by their standard deviations, so that units change no number but
+// those of the completed entries. A given sigma2 is in the units that they have.
+func TestColumnsOfATableHaveTheirUnits(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
-	for _, unit := range []float64{1, 100} {
+	cells := make([][3]float64, 40)
+	for i := range cells {
+		u := r.NormFloat64()
+		for j := range cells[i] {
+			cells[i][j] = u + 0.1*r.NormFloat64()
+		}
+	}
+	const told, warned = "columns are divided by them", `("c"): the penalty`
+	type found struct {
+		Value    float64 `json:"alo"`
+		Scaled   bool    `json:"standardize"`
+		Entries  [][]any `json:"entries"`
+		Warnings []struct{ Code string }
+	}
+	results := map[float64][]found{}
+	for _, unit := range []float64{1, 100, 1e-7} {
 		var table strings.Builder
 		table.WriteString("a,b,c\n")
-		for i := range 40 {
-			u := r.NormFloat64()
-			cell := fmt.Sprint(u + 0.1*r.NormFloat64())
+		for i, c := range cells {
+			last := fmt.Sprint(unit * c[2])
 			if i%4 == 0 {
-				cell = ""
+				last = ""
 			}
-			fmt.Fprintf(&table, "%s,%g,%g\n", cell, u+0.1*r.NormFloat64(), unit*(u+0.1*r.NormFloat64()))
+			fmt.Fprintf(&table, "%g,%g,%s\n", c[0], c[1], last)
 		}
-		path := filepath.Join(t.TempDir(), "units.csv")
-		if err := os.WriteFile(path, []byte(table.String()), 0o666); err != nil {
-			t.Fatal(err)
+		path, fit := text(t, "units.csv", table.String()), filepath.Join(t.TempDir(), "fit.npz")
+		for args, want := range map[string]string{
+			"":                              told,
+			"--standardize":                 "",
+			"--standardize=auto":            told,
+			"--standardize=false":           warned,
+			"--sigma2 1":                    warned,
+			"--sigma2 1 --standardize":      "",
+			"--standardize=auto --sigma2 1": warned,
+		} {
+			if unit == 1e-7 {
+				want = strings.Replace(want, warned, `("a"): the penalty`, 1)
+			}
+			status, stdout, stderr := command(t, strings.Fields("run --json --problem matrix-completion --lambda 0.3max "+
+				"--data "+path+" --out "+fit+" "+args)...)
+			if status != exitDone || strings.Contains(stderr, "standard deviations of the columns range") != (want != "" && unit != 1) ||
+				unit != 1 && !strings.Contains(stderr, want) {
+				t.Errorf("unit %g %s: status %d, %s", unit, args, status, stderr)
+			}
+			if args != "--standardize" {
+				continue
+			}
+			_, predicted, stderr := command(t, "predict", "--json", "--fit", fit)
+			var run, entries found
+			if err := errors.Join(json.Unmarshal([]byte(stdout), &run), json.Unmarshal([]byte(predicted), &entries)); err != nil {
+				t.Fatal(err, stderr)
+			}
+			results[unit] = []found{run, entries}
 		}
-		_, _, stderr := command(t, "run", "--problem", "matrix-completion", "--data", path, "--lambda", "0.3max")
-		if told := strings.Contains(stderr, `("c"): the penalty`); told != (unit > 1) {
-			t.Errorf("unit %g: %s", unit, stderr)
+	}
+	base := results[1]
+	for unit, got := range results {
+		if math.Abs(got[0].Value-base[0].Value) > 1e-9 || !got[0].Scaled || len(got[1].Entries) != 10 {
+			t.Errorf("unit %g: leave-one-out %g, want %g", unit, got[0].Value, base[0].Value)
+		}
+		for i, e := range got[1].Entries {
+			if want := unit * base[1].Entries[i][2].(float64); math.Abs(e[2].(float64)-want) > 1e-7*unit {
+				t.Errorf("unit %g: %v, want %g", unit, e, want)
+			}
+		}
+	}
+	for args, want := range map[string]string{
+		"run --problem matrix-completion --lambda 1 --standardize=maybe --data x.csv": "expected true, false or auto",
+		"run --problem lasso --lambda 1 --standardize=auto --data x.npz":              "auto, which is for matrix-completion",
+	} {
+		if status, _, stderr := command(t, strings.Fields(args)...); status != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%s: status %d, %s", args, status, stderr)
 		}
 	}
 }

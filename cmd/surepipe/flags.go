@@ -186,11 +186,14 @@ func (e *estimation) variantFlags() []cli.Flag {
 	return []cli.Flag{
 		{Name: "intercept", To: &e.Intercept, Usage: "regressions: also fit an unpenalized intercept; the columns " +
 			"of X, which may be sparse, are centered (default: true with --response; a specification's own)"},
-		{Name: "standardize", To: &e.Standardize,
-			Brief: "regressions: penalize the coefficients of columns of unit variance",
+		{Name: "standardize", To: &cli.Auto{On: &e.Standardize, Auto: &e.StandardizeAuto},
+			Brief: "regressions, matrix-completion: divide columns by their standard deviations",
 			Usage: "regressions: penalize the coefficients of columns " +
 				"divided by their standard deviations; results are in the columns' own units, and a sparse X stays " +
-				"sparse (default: true with --response; a specification's own)"},
+				"sparse (default: true with --response; a specification's own); matrix-completion: divide the " +
+				"columns of the matrix by theirs, so that weights, criteria and sigma2 are those of the quotients, " +
+				"and completed entries in the columns' units; auto does it where they differ by more than a factor " +
+				"of 10 and sigma2 is not given (default of a table, whose columns may be in different units)"},
 		{Name: "factors", To: &e.Table.Factors,
 			Usage: "regressions: `NAME=NUMBER` of columns or patterns of names such as " +
 				"snp*, separated by commas: factors of their penalties, 0 for none (in an archive the array factors)"},

@@ -16,6 +16,7 @@ import (
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/internal/dataio"
 	"surepipe/internal/digits"
+	"surepipe/internal/fit"
 	"surepipe/study"
 )
 
@@ -119,9 +120,13 @@ func readFit(ctx context.Context, path string) (*surepipe.Model, error) {
 }
 
 func aboutPrediction(p *surepipe.Prediction, cmd *cobra.Command) {
+	units := ""
+	if p.Fit.Standardize && p.Predicts == fit.Entries {
+		units = ", in units of the columns' standard deviations"
+	}
 	if p.MeanSquaredError != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: the mean squared error is %.6g, over %d rows with a response\n",
-			*p.MeanSquaredError, p.RowsWithResponse)
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: the mean squared error is %.6g, over %d rows with a response%s\n",
+			*p.MeanSquaredError, p.RowsWithResponse, units)
 	}
 	if p.MeanLoss != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: the mean %s loss is %.6g, over %d rows with a response\n",
@@ -133,9 +138,9 @@ func aboutPrediction(p *surepipe.Prediction, cmd *cobra.Command) {
 	}
 	if p.Fit.Loss == "" && p.Fit.ALO != nil && p.Fit.ALOStdErr != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: by the fit's own data (leave-one-out) the mean squared error "+
-			"of one prediction is %s\n", digits.PlusMinus(*p.Fit.ALO, *p.Fit.ALOStdErr))
+			"of one prediction is %s%s\n", digits.PlusMinus(*p.Fit.ALO, *p.Fit.ALOStdErr), units)
 	} else if p.Fit.GCV != nil && p.Fit.GCVStdErr != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: by the fit's own data (GCV) the mean squared error of one "+
-			"prediction is %s\n", digits.PlusMinus(*p.Fit.GCV, *p.Fit.GCVStdErr))
+			"prediction is %s%s\n", digits.PlusMinus(*p.Fit.GCV, *p.Fit.GCVStdErr), units)
 	}
 }

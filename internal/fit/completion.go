@@ -90,6 +90,16 @@ func (f *Fit) loadEntries(set *dataio.Set) error {
 	if err != nil {
 		return err
 	}
+	if set.Has("scale") {
+		a, err := finite(set, "scale")
+		if err != nil {
+			return err
+		}
+		if f.Scale = a.Data; len(a.Data) != f.BShape[1] {
+			return fmt.Errorf("array \"scale\" has %d values, expected %d, one for each column", len(a.Data),
+				f.BShape[1])
+		}
+	}
 	f.Observed = make([]int, len(places.Ints))
 	for i, c := range places.Ints {
 		if c < 0 || c >= all {

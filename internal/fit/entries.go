@@ -41,7 +41,7 @@ func (f *Fit) Missing(yield func(Entry) bool) {
 			observed = observed[1:]
 			continue
 		}
-		if !yield(Entry{c / n, c % n, f.meanAt(f.entry(c/n, c%n) + f.effects(c/n, c%n))}) {
+		if !yield(Entry{c / n, c % n, f.meanAt(f.linear(c/n, c%n))}) {
 			return
 		}
 	}
@@ -63,11 +63,21 @@ func (f *Fit) At(row, column int) (Entry, error) {
 		return Entry{}, fmt.Errorf("row %d, column %d lies outside the matrix of %d x %d, counted from 0", row,
 			column, m, n)
 	}
-	return Entry{row, column, f.meanAt(f.entry(row, column) + f.effects(row, column))}, nil
+	return Entry{row, column, f.meanAt(f.linear(row, column))}, nil
 }
 
-func (f *Fit) Linear(e Entry) float64 {
-	return f.entry(e.Row, e.Column) + f.effects(e.Row, e.Column)
+func (f *Fit) Linear(e Entry) float64 { return f.linear(e.Row, e.Column) }
+
+func (f *Fit) linear(row, column int) float64 {
+	return f.Unit(column) * (f.entry(row, column) + f.effects(row, column))
+}
+
+// Unit is what the values of a column of a completed matrix were divided by.
+func (f *Fit) Unit(column int) float64 {
+	if f.Scale == nil {
+		return 1
+	}
+	return f.Scale[column]
 }
 
 func (f *Fit) meanAt(z float64) float64 {

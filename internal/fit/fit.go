@@ -16,7 +16,8 @@
 //	signal      of a specification with a synthesis
 //	names       the names of the coefficients, where the data are a table
 //	center      the means of the columns, with an intercept
-//	scale       the standard deviations of the columns, where they were standardized
+//	scale       the standard deviations of the columns, where they were standardized: mu_hat is in the units of the
+//	            columns, and b, U, S, V and the effects of a completion are those of quotients by scale
 //	indices     the observed places in the row-major matrix, of a completion
 //	effects_mean, effects_rows, effects_cols  of a completion with unpenalized effects
 //	row_names, column_names  of the matrix or sequence, where it is from a table
@@ -25,7 +26,7 @@
 // The predictions are
 //
 //	rows        b0 + x b for a new row x of the columns of X
-//	entries     b_ij, plus the effects, for an entry of a completed matrix
+//	entries     b_ij, plus the effects, times scale_j, for an entry of a completed matrix
 //
 // or, for a loss other than the squared one, the expectation of y at that linear predictor.
 package fit

@@ -138,6 +138,10 @@ type Variant struct {
 	// Mix is alpha of an elastic net lambda (alpha ||b||_1 + (1 - alpha)/2 ||b||^2), from above 0 to 1; nil for one
 	// with two weights.
 	Mix *float64
+	// Units are the standard deviations by which the columns of a matrix with missing entries were divided in Y and
+	// Mu, one for each column of Shape; nil where they were not. Sigma2 and all estimates of risk are those of the
+	// quotients.
+	Units []float64
 	Coordinates
 }
 

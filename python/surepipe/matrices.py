@@ -55,13 +55,17 @@ class MatrixCompletion(_Matrix):
     (B_ij - y_ij)^2 + lambda ||B||_*, with unpenalized effects of rows and columns.
 
     lam is the weight, a grid, or None to choose it by the criterion: leave-one-out, or SURE where sigma2 is given.
-    effects are some of "rows" and "cols", "mean" for a constant alone, or "none".
+    effects are some of "rows" and "cols", "mean" for a constant alone, or "none". standardize divides columns by their
+    standard deviations, so that lambda_, risk_ and sigma2 are those of the quotients; by default those of a data frame
+    where they are in different units, standard deviations more than ten times others, and sigma2 is not given.
     completed_ is the matrix with its gaps filled, estimate_ the estimate of all entries; lambda_, risk_, risk_stderr_,
     df_, path_, fit_, audit_ and warnings_ are as of the regressions.
     """
 
-    def __init__(self, lam=None, *, effects=("rows", "cols"), criterion="auto", sigma2=None, options=None):
+    def __init__(self, lam=None, *, effects=("rows", "cols"), criterion="auto", sigma2=None, standardize=None,
+                 options=None):
         self.lam, self.effects, self.criterion, self.sigma2, self.options = lam, effects, criterion, sigma2, options
+        self.standardize = standardize
 
     def fit(self, X, y=None):
         Y = _numbers(X, np.nan)
@@ -72,12 +76,13 @@ class MatrixCompletion(_Matrix):
             if len(empty):
                 raise ValueError(f"{name} {empty[0]} has missing entries alone: nothing tells them, leave it out")
         effects = self.effects if isinstance(self.effects, str) else list(self.effects or ()) or "none"
-        fit = self._found("matrix-completion", Y, {"lam": self.lam}, effects=effects)
+        standardize = "auto" if self.standardize is None and hasattr(X, "columns") else self.standardize
+        fit = self._found("matrix-completion", Y, {"lam": self.lam}, effects=effects, standardize=standardize)
         a = fit.arrays
         if "b" not in a:
             raise ValueError(_LARGE)
         self.estimate_ = (a["b"] + a.get("effects_mean", 0.0) + a.get("effects_rows", np.zeros(1))[:, None]
-                          + a.get("effects_cols", np.zeros(1))[None, :])
+                          + a.get("effects_cols", np.zeros(1))[None, :]) * a.get("scale", 1.0)
         self.completed_ = np.where(np.isnan(Y), self.estimate_, Y)
         return self
 

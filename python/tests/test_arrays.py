@@ -27,6 +27,14 @@ def test_a_completion_fills_gaps():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(Y, columns=[f"c{j}" for j in range(30)])
     assert list(surepipe.MatrixCompletion(5.0).fit_transform(frame).columns) == list(frame.columns)
+    units = np.logspace(-3, 3, 30)
+    with pytest.warns(UserWarning, match="columns are divided by them"):
+        scaled = surepipe.MatrixCompletion(1.0).fit(frame * units)
+    plain = surepipe.MatrixCompletion(1.0, standardize=True).fit(Y)
+    assert scaled.risk_ == pytest.approx(plain.risk_, rel=1e-6)
+    np.testing.assert_allclose(scaled.estimate_ / units, plain.estimate_, rtol=1e-5, atol=1e-6)
+    with pytest.warns(UserWarning, match="--standardize"):
+        surepipe.MatrixCompletion(1.0).fit(Y * units)
     with pytest.raises(ValueError, match="nothing to complete"):
         surepipe.MatrixCompletion().fit(LOW)
 

@@ -1,5 +1,6 @@
 # complete fills the missing entries of a table of numbers by a matrix of low rank, with effects of rows and columns.
-complete <- function(x, effects = c("rows", "cols"), lambda = NULL, criterion = NULL, options = list()) {
+complete <- function(x, effects = c("rows", "cols"), lambda = NULL, criterion = NULL, standardize = NULL,
+                     options = list()) {
   m <- if (is.data.frame(x)) data.matrix(x) else as.matrix(x)
   if (!is.numeric(m)) stop("x is of type ", typeof(m), ", expected numbers", call. = FALSE)
   seen <- which(!is.na(t(m)))
@@ -8,6 +9,7 @@ complete <- function(x, effects = c("rows", "cols"), lambda = NULL, criterion = 
   open <- list(problem = "matrix-completion", effects = if (length(effects)) paste(effects, collapse = ",") else "none")
   single <- one_weight(lambda)
   if (single) open$lambda <- lambda
+  open$standardize <- if (is.null(standardize) && is.data.frame(x)) "auto" else standardize
   arrays <- list(y = put(t(m)[seen]), indices = put(seen - 1), shape = put(dim(m)))
   estimator <- call_worker("open", options = named(utils::modifyList(named(open), options)), arrays = arrays)$estimator
   on.exit({

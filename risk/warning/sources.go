@@ -14,7 +14,12 @@ var (
 	UnscaledColumns = row(Kind{Code: "unscaled-columns",
 		Says: "columns of X, or of a matrix with missing entries, have very different standard deviations, and the " +
 			"penalty depends on their units",
-		Do: "give `--standardize`; divide the columns of a matrix by their standard deviations"})
+		Do: "give `--standardize`"})
+	StandardizedColumns = row(Kind{Code: "standardized-columns",
+		Says: "the columns of a matrix with missing entries are in different units and were divided by their " +
+			"standard deviations: weights, criteria and errors are those of the quotients, the completed entries in " +
+			"the columns' units",
+		Do: "give `--standardize=false` where they are in one unit"})
 	Sigma2Unused = row(Kind{Code: "sigma2-unused", Says: "a loss other than the squared one has no use for `sigma2`"})
 	NotCounts    = row(Kind{Code: "not-counts", Severity: Caution, Run: true,
 		Says: "with `--loss poisson`: values of y, times the weights of the observations, are no whole numbers: the " +

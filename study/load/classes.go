@@ -77,36 +77,3 @@ func (f *Source) noteResponses(n *study.Notes, data problems.Data) {
 			"takes their noise for equally large: bring them to units in which they are alike", least, most)
 	}
 }
-
-// leastEntries is the number of entries from which a column's standard deviation says what its unit is.
-const leastEntries = 10
-
-// noteUnits says that the columns of a matrix with missing entries, which a table has, are in different units.
-func (f *Source) noteUnits(n *study.Notes, data problems.Data) {
-	e := data.Entries
-	if e == nil || e.ValueBy != "" || !f.LossOf().Squared() {
-		return
-	}
-	columns := make([][]float64, len(e.Columns))
-	for i, at := range e.Places {
-		columns[at%len(columns)] = append(columns[at%len(columns)], e.Y[i])
-	}
-	least, most, of := math.Inf(1), 0.0, [2]string{}
-	for j, column := range columns {
-		if len(column) < leastEntries {
-			continue
-		}
-		s := stat.StdDev(column, nil)
-		if s > 0 && s < least {
-			least, of[0] = s, e.Columns[j]
-		}
-		if s > most {
-			most, of[1] = s, e.Columns[j]
-		}
-	}
-	if most > mostSpread*least {
-		n.Add(warning.UnscaledColumns, "the standard deviations of the columns range from %.3g (%q) to %.3g "+
-			"(%q): the penalty and the printed error are about the largest, and the others' entries may be predicted "+
-			"badly; divide columns by their standard deviations", least, of[0], most, of[1])
-	}
-}

@@ -109,6 +109,9 @@ func (f *Source) complete(data *Contents) (err error) {
 	if f.LossOf().Transforms() {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}
+	if err := f.standardize(data); err != nil {
+		return f.InFile(err)
+	}
 	if err := f.scan(data); err != nil {
 		return err
 	}

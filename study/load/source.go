@@ -51,6 +51,9 @@ type Variant struct {
 	Anisotropic, Vectorial bool
 	// EffectsOpen says that nothing was said of effects: a completion then has those of rows and columns where it can.
 	EffectsOpen bool
+	// StandardizeAuto asks for columns of a completion that are divided by their standard deviations where these
+	// differ by more than a factor of 10, and StandardizeOpen for those of a table.
+	StandardizeAuto, StandardizeOpen bool
 	// Degree is that of trend filtering, or the order of Whittaker's differences; nil for the default.
 	Degree *int
 	// Mix is alpha of the elastic net, nil for one with two weights.
@@ -76,7 +79,10 @@ func (f *Source) LossOf() problems.Loss {
 
 func (f *Source) vary(data *problems.Data) {
 	v := f.Variant
-	data.Intercept, data.Standardize, data.Loss, data.Effects = v.Intercept, v.Standardize, v.Loss, v.Effects
+	data.Intercept, data.Loss, data.Effects = v.Intercept, v.Loss, v.Effects
+	if l, _ := LayoutOf(f.Problem); !l.Selection { // see standardize
+		data.Standardize = v.Standardize
+	}
 	data.Anisotropic, data.Vectorial, data.Order = v.Anisotropic, v.Vectorial, v.Degree
 	data.Mix = v.Mix
 	if v.EffectsOpen {

@@ -187,7 +187,8 @@ func (m *Model) score(r *Prediction, chosen []fit.Entry, values []float64) {
 	sum := 0.0
 	for i, y := range values {
 		if !math.IsNaN(y) {
-			sum += m.at(m.fit.Linear(chosen[i]), y)
+			unit := m.fit.Unit(chosen[i].Column)
+			sum += m.at(m.fit.Linear(chosen[i])/unit, y/unit)
 			r.RowsWithResponse++
 		}
 	}

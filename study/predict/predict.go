@@ -81,7 +81,8 @@ type Prediction struct {
 	// missing values that were replaced.
 	IgnoredColumns []string `json:"ignored_columns,omitempty"`
 	Filled         int      `json:"filled,omitempty"`
-	// MeanSquaredError is that of the rows with a response, absent where there are none.
+	// MeanSquaredError is that of the rows with a response, absent where there are none; of a completion whose columns
+	// were standardized that of the quotients by their standard deviations.
 	MeanSquaredError *float64 `json:"mean_squared_error,omitempty"`
 	// MeanLoss takes its place where the loss is not squared: for a likelihood minus its logarithm,
 	// without terms of y alone.

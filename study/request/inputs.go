@@ -94,6 +94,8 @@ func (r *Request) readEffects(l problems.Layout) (err error) {
 		return study.Errorf("--effects is empty, expected some of %s, separated by commas",
 			strings.Join(problems.EffectNames(), ", "))
 	}
+	r.StandardizeOpen = !r.Given("standardize") && r.Sigma2 == 0
+	r.StandardizeAuto = r.StandardizeAuto && r.Sigma2 == 0
 	if r.Effects, err = problems.ParseEffects(r.EffectNames); err != nil {
 		return study.Errorf("--effects: %w", err)
 	}

@@ -28,7 +28,8 @@ func hasIsotropic(l problems.Layout) bool { return l.Isotropic }
 var scopes = []scope{
 	{[]string{"D"}, func(l problems.Layout) bool { return l.Analysis },
 		"a specification names the files of its matrices"},
-	{[]string{"standardize", "intercept", "storage", "success", "factors", "lower", "upper"}, hasDesign, ""},
+	{[]string{"standardize"}, func(l problems.Layout) bool { return l.Design || l.Selection }, ""},
+	{[]string{"intercept", "storage", "success", "factors", "lower", "upper"}, hasDesign, ""},
 	{[]string{"weights"}, func(l problems.Layout) bool { return l.Design || l.Selection },
 		"a specification has the key weights"},
 	{(design.Beside{}).Options()[1:], hasDesign, ""}, // all but the weights
@@ -45,6 +46,10 @@ var scopes = []scope{
 
 // checkScopes rejects options that the problem does not have. Those that are switched off are not asked for.
 func (r *Request) checkScopes(l problems.Layout) error {
+	if r.StandardizeAuto && !l.Selection {
+		return study.Errorf("--standardize is auto, which is for %s, expected true or false",
+			problems.List(func(l problems.Layout) bool { return l.Selection }))
+	}
 	on := map[string]bool{"standardize": r.Standardize, "intercept": r.Intercept, "vectorial": r.Vectorial,
 		"anisotropic": r.Anisotropic, "effects": r.Effects.Some()}
 	for _, s := range scopes {

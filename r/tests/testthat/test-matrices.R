@@ -43,10 +43,18 @@ test_that("outliers are told from a matrix of low rank", {
   expect_error(surepipe_run("robust-pca", list(y = letters)), "y is of type character")
 })
 
+test_that("columns of a data frame have their units", {
+  as_it_is <- quiet(complete(airquality[1:4], lambda = 1, standardize = TRUE))
+  expect_warning(got <- complete(data.frame(airquality[1:3], Temp = 1e4 * airquality$Temp), lambda = 1),
+                 "columns are divided", class = "surepipe_standardized_columns")
+  expect_equal(got$risk, as_it_is$risk, tolerance = 1e-6)
+  expect_equal(got$completed[, "Ozone"], as_it_is$completed[, "Ozone"], tolerance = 1e-5)
+})
+
 test_that("a doubt about gcv is told where gcv was minimized", {
   codes <- function(criterion) {
     seen <- character()
-    withCallingHandlers(complete(airquality[1:4], lambda = "0.05max:max:5", criterion = criterion),
+    withCallingHandlers(complete(as.matrix(airquality[1:4]), lambda = "0.05max:max:5", criterion = criterion),
                         surepipe_warning = function(w) { seen <<- c(seen, class(w)[1]); invokeRestart("muffleWarning") })
     "surepipe_gcv_leverages" %in% seen
   }

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,6 +44,33 @@ func Bind(cmd *cobra.Command, all ...Flag) {
 	}
 }
 
+// Auto is the value of a flag that is on, off, or auto.
+type Auto struct{ On, Auto *bool }
+
+// Set sets On to what a text says; auto, which the flag need not have, sets Auto.
+func (a *Auto) Set(text string) (err error) {
+	if *a.Auto = text == "auto"; *a.Auto {
+		*a.On = false
+		return nil
+	}
+	if *a.On, err = strconv.ParseBool(text); err != nil {
+		return errors.New("expected true, false or auto")
+	}
+	return nil
+}
+
+func (a *Auto) String() string {
+	switch {
+	case a.On == nil || *a.Auto:
+		return "auto"
+	default:
+		return strconv.FormatBool(*a.On)
+	}
+}
+
+// Type is the name that the help gives to the value.
+func (a *Auto) Type() string { return "bool" }
+
 func Define(flags *pflag.FlagSet, all ...Flag) {
 	flags.SortFlags = false
 	for _, f := range all {
@@ -62,6 +91,9 @@ func Define(flags *pflag.FlagSet, all ...Flag) {
 			flags.StringSliceVarP(to, f.Name, f.Short, *to, f.Usage)
 		case pflag.Value:
 			flags.VarP(to, f.Name, f.Short, f.Usage)
+			if _, is := to.(*Auto); is {
+				flags.Lookup(f.Name).NoOptDefVal = "true"
+			}
 		default:
 			panic(fmt.Sprintf("surepipe: --%s goes to a %T", f.Name, f.To))
 		}

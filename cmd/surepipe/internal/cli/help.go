@@ -184,6 +184,9 @@ func CheckEmpty(cmd *cobra.Command) (err error) {
 
 // expectation describes the values of a flag; it is the type's name where that says all.
 func expectation(f *pflag.Flag) string {
+	if _, is := f.Value.(*Auto); is {
+		return "true, false or auto"
+	}
 	switch kind := f.Value.Type(); kind {
 	case "bool":
 		return "true or false"

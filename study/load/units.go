@@ -1,0 +1,152 @@
+package load
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
+	"surepipe/problems"
+	"surepipe/risk/warning"
+	"surepipe/study"
+)
+
+// leastEntries is the number of entries from which a column's standard deviation says what its unit is.
+const leastEntries = 10
+
+// strayColumns is one over the share of a matrix's columns with the smallest, and of those with the largest standard
+// deviations, that say nothing of the units of all: among thousands of columns of ratings some hardly vary.
+const strayColumns = 20
+
+// standardize divides the columns of a matrix with missing entries by their standard deviations where that is asked
+// for, or where they are to be where they are in different units. Numbers that are given for the whole matrix, a sigma2
+// or samples of y, are in the units that y has.
+func (f *Source) standardize(data *Contents) error {
+	l, _ := LayoutOf(f.Problem)
+	table := data.Entries != nil && data.Entries.ValueBy == ""
+	auto := f.StandardizeAuto || f.StandardizeOpen && table
+	if !l.Selection || !f.Standardize && !auto {
+		return nil
+	}
+	switch samples := data.Stack != nil || data.Simulated; {
+	case auto && (samples || data.Sigma2 != nil || !f.LossOf().Squared()):
+		return nil
+	case samples:
+		return study.Errorf("--standardize divides columns by the standard deviations of one y, found samples of y: " +
+			"divide them before")
+	case !f.LossOf().Squared():
+		return study.Errorf("--standardize of a matrix with missing entries is for the squared loss, and the loss is "+
+			"%s", f.LossOf().Name)
+	}
+	units := deviations(data.Data)
+	if units == nil || auto && !spreadOf(units).different() {
+		return nil
+	}
+	data.Units = make([]float64, len(units))
+	for j, c := range units {
+		if data.Units[j] = c.deviation; !(c.deviation > 0) {
+			data.Units[j] = 1
+		}
+	}
+	data.Y, data.Mu = f.divided(data, data.Y), f.divided(data, data.Mu)
+	return nil
+}
+
+func (f *Source) divided(data *Contents, values []float64) []float64 {
+	if values == nil {
+		return nil
+	}
+	quotients := make([]float64, len(values))
+	for i, v := range values {
+		quotients[i] = v / data.Units[data.Indices[i]%len(data.Units)]
+	}
+	return quotients
+}
+
+// column is what the observed entries of one say of its unit.
+type column struct {
+	place, entries int
+	deviation      float64
+}
+
+// deviations are the standard deviations of the observed entries of a matrix's columns; nil where an entry is not in
+// the matrix.
+func deviations(data problems.Data) []column {
+	if len(data.Shape) != 2 || len(data.Indices) != len(data.Y) {
+		return nil
+	}
+	n := data.Shape[1]
+	y, w := make([][]float64, n), make([][]float64, n)
+	for i, at := range data.Indices {
+		if at < 0 || n < 1 || at/n >= data.Shape[0] {
+			return nil
+		}
+		if y[at%n] = append(y[at%n], data.Y[i]); data.Weights != nil {
+			w[at%n] = append(w[at%n], data.Weights[i])
+		}
+	}
+	all := make([]column, n)
+	for j := range all {
+		all[j] = column{place: j, entries: len(y[j])}
+		if len(y[j]) > 0 && (w[j] == nil || floats.Sum(w[j]) > 0) {
+			_, variance := stat.PopMeanVariance(y[j], w[j])
+			all[j].deviation = math.Sqrt(variance)
+		}
+	}
+	return all
+}
+
+// spread is that of the columns' standard deviations: the least and the greatest, but for strays.
+type spread struct{ least, most column }
+
+// spreadOf looks at the columns of at least [leastEntries] entries, or at all where there is none.
+func spreadOf(all []column) (s spread) {
+	for _, least := range []int{leastEntries, 0} {
+		varying := slices.DeleteFunc(slices.Clone(all), func(c column) bool {
+			return c.entries < least || !(c.deviation > 0) || math.IsInf(c.deviation, 0)
+		})
+		if len(varying) == 0 {
+			continue
+		}
+		slices.SortFunc(varying, func(a, b column) int { return cmp.Compare(a.deviation, b.deviation) })
+		k := len(varying) / strayColumns
+		return spread{varying[k], varying[len(varying)-1-k]}
+	}
+	return s
+}
+
+func (s spread) different() bool { return s.most.deviation > mostSpread*s.least.deviation }
+
+// noteUnits says that the columns of a matrix with missing entries are in different units, and what that did.
+func (f *Source) noteUnits(n *study.Notes, data problems.Data) {
+	l, _ := LayoutOf(f.Problem)
+	if !l.Selection || !f.LossOf().Squared() || f.Standardize {
+		return
+	}
+	columns := deviations(data)
+	for j, unit := range data.Units {
+		columns[j].deviation *= unit
+	}
+	s := spreadOf(columns)
+	if !s.different() {
+		return
+	}
+	name := func(c column) string {
+		if data.Entries != nil {
+			return fmt.Sprintf("%q", data.Entries.Columns[c.place])
+		}
+		return fmt.Sprintf("column %d", c.place)
+	}
+	of := fmt.Sprintf("the standard deviations of the columns range from %.3g (%s) to %.3g (%s): ", s.least.deviation,
+		name(s.least), s.most.deviation, name(s.most))
+	if data.Units != nil {
+		n.Add(warning.StandardizedColumns, "%s", of+"columns are divided by them, and weights, criteria and errors "+
+			"are those of the quotients; --standardize=false takes columns as they are")
+		return
+	}
+	n.Add(warning.UnscaledColumns, "%s", of+"the penalty and the printed error are about the largest, and the others' "+
+		"entries may be predicted badly: --standardize divides columns by their standard deviations")
+}
