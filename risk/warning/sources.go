@@ -12,9 +12,9 @@ var (
 	CenterFound = row(Kind{Code: "center-found", Run: true,
 		Says: "the axis of rotation was found from y, and SURE takes it as given"})
 	UnscaledColumns = row(Kind{Code: "unscaled-columns",
-		Says: "columns of X, or of a matrix with missing entries, have very different standard deviations, and the " +
-			"penalty depends on their units",
-		Do: "give `--standardize`"})
+		Says: "columns of X, or of a matrix of low rank, have very different standard deviations, and the penalty " +
+			"depends on their units",
+		Do: "give `--standardize`, or divide them before"})
 	StandardizedColumns = row(Kind{Code: "standardized-columns",
 		Says: "the columns of a matrix with missing entries are in different units and were divided by their " +
 			"standard deviations: weights, criteria and errors are those of the quotients, the completed entries in " +

@@ -6,9 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/stat"
-
 	"surepipe/problems"
 	"surepipe/risk/warning"
 	"surepipe/study"
@@ -47,7 +44,7 @@ func (f *Source) standardize(data *Contents) error {
 	}
 	data.Units = make([]float64, len(units))
 	for j, c := range units {
-		if data.Units[j] = c.deviation; !(c.deviation > 0) {
+		if data.Units[j] = c.deviation; !(c.deviation > 0) || math.IsInf(c.deviation, 0) {
 			data.Units[j] = 1
 		}
 	}
@@ -72,29 +69,40 @@ type column struct {
 	deviation      float64
 }
 
-// deviations are the standard deviations of the observed entries of a matrix's columns; nil where an entry is not in
-// the matrix.
+// deviations are the standard deviations of the columns of a matrix, or of their observed entries; nil where y is no
+// matrix, or an entry is not in it.
 func deviations(data problems.Data) []column {
-	if len(data.Shape) != 2 || len(data.Indices) != len(data.Y) {
+	shape, place := data.YShape, func(i int) int { return i }
+	if data.Indices != nil {
+		shape, place = data.Shape, func(i int) int { return data.Indices[i] }
+	}
+	if len(shape) != 2 || min(shape[0], shape[1]) < 1 {
 		return nil
 	}
-	n := data.Shape[1]
-	y, w := make([][]float64, n), make([][]float64, n)
-	for i, at := range data.Indices {
-		if at < 0 || n < 1 || at/n >= data.Shape[0] {
+	n := shape[1]
+	all, sums, means := make([]column, n), make([]float64, n), make([]float64, n)
+	weight := func(i int) float64 {
+		if data.Weights == nil {
+			return 1
+		}
+		return data.Weights[i]
+	}
+	for i, y := range data.Y {
+		at := place(i)
+		if at < 0 || at/n >= shape[0] {
 			return nil
 		}
-		if y[at%n] = append(y[at%n], data.Y[i]); data.Weights != nil {
-			w[at%n] = append(w[at%n], data.Weights[i])
-		}
+		all[at%n].entries++
+		sums[at%n] += weight(i)
+		means[at%n] += weight(i) * y
 	}
-	all := make([]column, n)
+	for i, y := range data.Y {
+		j := place(i) % n
+		d := y - means[j]/sums[j]
+		all[j].deviation += weight(i) * d * d
+	}
 	for j := range all {
-		all[j] = column{place: j, entries: len(y[j])}
-		if len(y[j]) > 0 && (w[j] == nil || floats.Sum(w[j]) > 0) {
-			_, variance := stat.PopMeanVariance(y[j], w[j])
-			all[j].deviation = math.Sqrt(variance)
-		}
+		all[j].place, all[j].deviation = j, math.Sqrt(all[j].deviation/sums[j])
 	}
 	return all
 }
@@ -120,10 +128,11 @@ func spreadOf(all []column) (s spread) {
 
 func (s spread) different() bool { return s.most.deviation > mostSpread*s.least.deviation }
 
-// noteUnits says that the columns of a matrix with missing entries are in different units, and what that did.
+// noteUnits says that the columns of a matrix of low rank are in different units, and what that did.
 func (f *Source) noteUnits(n *study.Notes, data problems.Data) {
 	l, _ := LayoutOf(f.Problem)
-	if !l.Selection || !f.LossOf().Squared() || f.Standardize {
+	lowRank := l.Selection || l.YRank == 2 && !l.Colours && data.Frames == nil
+	if !lowRank || !f.LossOf().Squared() || f.Standardize {
 		return
 	}
 	columns := deviations(data)
@@ -138,6 +147,9 @@ func (f *Source) noteUnits(n *study.Notes, data problems.Data) {
 		if data.Entries != nil {
 			return fmt.Sprintf("%q", data.Entries.Columns[c.place])
 		}
+		if names := data.Labels.Columns; c.place < len(names) {
+			return fmt.Sprintf("%q", names[c.place])
+		}
 		return fmt.Sprintf("column %d", c.place)
 	}
 	of := fmt.Sprintf("the standard deviations of the columns range from %.3g (%s) to %.3g (%s): ", s.least.deviation,
@@ -147,6 +159,10 @@ func (f *Source) noteUnits(n *study.Notes, data problems.Data) {
 			"are those of the quotients; --standardize=false takes columns as they are")
 		return
 	}
+	do := "divide columns by their standard deviations"
+	if l.Selection {
+		do = "--standardize divides columns by their standard deviations"
+	}
 	n.Add(warning.UnscaledColumns, "%s", of+"the penalty and the printed error are about the largest, and the others' "+
-		"entries may be predicted badly: --standardize divides columns by their standard deviations")
+		"entries may be estimated badly: "+do)
 }
