@@ -3,7 +3,11 @@ package linops
 import (
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
+	"surepipe/array"
 	"surepipe/internal/lists"
+	"surepipe/internal/parallel"
 	"surepipe/linops/internal/product"
 	"surepipe/space"
 )
@@ -179,3 +183,156 @@ func Neighbours(a Operator, most int) (rows space.Rows, ok bool) {
 	}
 	return rows, true
 }
+
+// Shifted is a matrix S + u v*, where S has entries by rows and is the operator Sparse, or with more columns of zeros
+// beside it; nil where only the entries are known. Left is u and Right is v; both are nil where u v* is 0. None may be
+// modified.
+type Shifted struct {
+	space.Rows
+	Sparse      Operator
+	Left, Right []float64
+}
+
+// ShiftedOf is a sparse matrix, or [Storage].Shifted; nil for another.
+func ShiftedOf(a Operator) *Shifted {
+	switch known := StructureOf(a); {
+	case known.SparseRows != nil:
+		return &Shifted{Rows: known.SparseRows()}
+	default:
+		return known.Shifted
+	}
+}
+
+// shifted is S + u v*, of which S acts on the first coordinates.
+type shifted struct {
+	base
+	s           known
+	left, right []float64
+	u, v        array.Batch
+}
+
+// NewShifted returns S + u v* on dev, for vectors u and v, which it keeps. A sparse S, which must outlive it, acts on
+// the first coordinates of b, and v on all.
+//
+//	Forward: dst = S b + (v*b) u        Adjoint: dst = S* z + (u*z) v
+func NewShifted(dev array.Device, s Operator, u, v []float64) Restricted {
+	d, p := len(u), len(v)
+	a := &shifted{s: know(s), left: u, right: v, u: dev.Alloc(1, d), v: dev.Alloc(1, p)}
+	a.Hold(a.u, a.v)
+	dev.Upload(a.u, u)
+	dev.Upload(a.v, v)
+	a.base.name, a.d, a.p, a.run = "Shifted", d, p, a.multiply
+	a.structure = Structure{Entries: a.s.s.Entries, On: a.on, ColumnNorms2: a.columnNorms2,
+		ScaleColumns: a.scaleColumns}
+	a.structure.PickRows = a.pickRows
+	a.structure.Shifted = &Shifted{a.s.s.SparseRows(), s, u, v}
+	return a
+}
+
+func (a *shifted) multiply(w product.Direction, dst, x array.Batch) {
+	dev := dst.Device()
+	_, q := a.s.Dims()
+	from, to := a.v, a.u
+	if w == product.Forward {
+		a.s.Forward(dst, x.Cols(0, q))
+	} else {
+		from, to = a.u, a.v
+		a.s.Adjoint(dst.Cols(0, q), x)
+		dev.Fill(dst.Cols(q, a.p), 0)
+	}
+	t := dev.Alloc(x.K(), 1)
+	defer t.Free()
+	dev.Gemm(false, true, 1, x, from, 0, t)
+	dev.Gemm(false, false, 1, t, to, 1, dst)
+}
+
+func (a *shifted) on(dev array.Device, t space.Space) Restricted {
+	_, q := a.s.Dims()
+	shares, own, ok := split(dev, t, []int{0, q, a.p})
+	if !ok {
+		return nil
+	}
+	s := restrict(dev, &a.s, shares[0])
+	if s == nil {
+		release(own)
+		return nil
+	}
+	v := dev.Alloc(1, t.Dim())
+	defer v.Free()
+	if t.Dim() > 0 {
+		t.Coordinates(v, a.v)
+	}
+	on := NewShifted(dev, s, a.left, v.ToHost())
+	return &combined{Operator: on, parts: []Restricted{on, s}, spaces: own}
+}
+
+func (a *shifted) scaleColumns(dev array.Device, by []float64) Restricted {
+	_, q := a.s.Dims()
+	s := ScaleColumns(dev, a.s.Operator, by[:q])
+	scaled := NewShifted(dev, s, a.left, floats.MulTo(make([]float64, a.p), a.right, by))
+	return Owning(scaled, scaled, s)
+}
+
+func (a *shifted) pickRows(dev array.Device, rows []int) (Operator, func(), error) {
+	s, release, err := Pick(dev, a.s.Operator, rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	picked := NewShifted(dev, s, lists.Pick(a.left, rows), a.right)
+	return picked, func() { picked.Release(); release() }, nil
+}
+
+func (a *shifted) columnNorms2() []float64 {
+	norms, cross := make([]float64, a.p), make([]float64, a.p)
+	s := a.structure.Shifted
+	for i, u := range a.left {
+		for t := s.Indptr[i]; t < s.Indptr[i+1]; t++ {
+			j, v := s.Indices[t], s.Values[t]
+			norms[j], cross[j] = norms[j]+v*v, cross[j]+u*v
+		}
+	}
+	left2 := floats.Dot(a.left, a.left)
+	for j, v := range a.right {
+		norms[j] = max(norms[j]+v*(2*cross[j]+v*left2), 0)
+	}
+	return norms
+}
+
+// product sets out to A*B, row-major, for the columns of A's S.
+func (s *Shifted) product(out []float64, columns space.Rows, b *Shifted, n int) {
+	k := len(columns.Indptr) - 1
+	low := make([]float64, n) // B*u, where v low* is part of the product
+	if s.Left != nil {
+		for i, u := range s.Left {
+			for t := b.Indptr[i]; t < b.Indptr[i+1]; t++ {
+				low[b.Indices[t]] += u * b.Values[t]
+			}
+		}
+		if b.Left != nil {
+			floats.AddScaled(low, floats.Dot(s.Left, b.Left), b.Right)
+		}
+	}
+	parallel.Ranges(k, sparseColumns, func(lo, hi int) {
+		for c := lo; c < hi; c++ {
+			row, left := out[c*n:][:n], 0.0
+			for u := columns.Indptr[c]; u < columns.Indptr[c+1]; u++ {
+				i, v := columns.Indices[u], columns.Values[u]
+				for t := b.Indptr[i]; t < b.Indptr[i+1]; t++ {
+					row[b.Indices[t]] += v * b.Values[t]
+				}
+				if b.Left != nil {
+					left += v * b.Left[i]
+				}
+			}
+			if b.Left != nil {
+				floats.AddScaled(row, left, b.Right)
+			}
+			if s.Left != nil {
+				floats.AddScaled(row, s.Right[c], low)
+			}
+		}
+	})
+}
+
+// sparseColumns is the number of columns that are one part of the work.
+const sparseColumns = 16

@@ -4,7 +4,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
-	"surepipe/internal/parallel"
 	"surepipe/space"
 )
 
@@ -47,8 +46,8 @@ func GramOf(dev array.Device, a Operator) []float64 {
 // with as many rows as A and n columns. The function keeps memory, which the caller frees by free.
 func Products(dev array.Device, a Operator) (into func(dst array.Batch, b Operator), free func()) {
 	own := StructureOf(a).Products
-	if entries := StructureOf(a).SparseRows; own == nil && entries != nil {
-		own = sparseProducts(a, entries())
+	if own == nil {
+		own = sparseProducts(a)
 	}
 	if own == nil {
 		return productsByImages(dev, a)
@@ -66,35 +65,26 @@ func Products(dev array.Device, a Operator) (into func(dst array.Batch, b Operat
 	}, func() { release() }
 }
 
-// sparseProducts is A*B for sparse matrices, from their entries alone: a column of A adds up the rows of B in which it
-// has entries. It reports false for another B.
-func sparseProducts(a Operator, rows space.Rows) func(dst array.Batch, b Operator) bool {
+// sparseProducts is A*B from the entries of sparse matrices, or such with one of rank one, alone: a column of A adds up
+// the rows of B in which it has entries. It is nil for another A, and reports false for another B.
+func sparseProducts(a Operator) func(dst array.Batch, b Operator) bool {
+	s := ShiftedOf(a)
+	if s == nil {
+		return nil
+	}
 	_, k := a.Dims()
-	columns := space.Transpose(rows, k)
+	columns := space.Transpose(s.Rows, k)
 	return func(dst array.Batch, b Operator) bool {
-		entries := StructureOf(b).SparseRows
-		if entries == nil {
+		other := ShiftedOf(b)
+		if other == nil {
 			return false
 		}
-		rows, n, out := entries(), dst.N(), make([]float64, k*dst.N())
-		parallel.Ranges(k, sparseColumns, func(lo, hi int) {
-			for c := lo; c < hi; c++ {
-				row := out[c*n:][:n]
-				for u := columns.Indptr[c]; u < columns.Indptr[c+1]; u++ {
-					i, v := columns.Indices[u], columns.Values[u]
-					for t := rows.Indptr[i]; t < rows.Indptr[i+1]; t++ {
-						row[rows.Indices[t]] += v * rows.Values[t]
-					}
-				}
-			}
-		})
+		out := make([]float64, k*dst.N())
+		s.product(out, columns, other, dst.N())
 		dst.Device().Upload(dst, out)
 		return true
 	}
 }
-
-// sparseColumns is the number of columns that are one part of the work.
-const sparseColumns = 16
 
 func productsByImages(dev array.Device, a Operator) (into func(dst array.Batch, b Operator), free func()) {
 	if stored := StructureOf(a).Stored; !stored.IsZero() && stored.Contiguous() && stored.K() > 0 {

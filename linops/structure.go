@@ -103,6 +103,9 @@ type Storage struct {
 	Dense func() *mat.Dense
 	// SparseRows returns the entries of a sparse matrix, which the caller must not modify.
 	SparseRows func() space.Rows
+	// Shifted is A as the sum of a sparse matrix and one of rank one, as of sparse columns without their means; or
+	// nil. Call [ShiftedOf] for sparse matrices, too.
+	Shifted *Shifted
 	// Listed returns the entries by rows, which the caller must not modify, where A has few without being a sparse
 	// matrix; ok is false where they are more than most. Call [Entries] for every A.
 	Listed func(most int) (rows space.Rows, ok bool)

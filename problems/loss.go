@@ -41,6 +41,10 @@ func (p *Problem) unpenalize() {
 		dense := linops.NewDense(p.dev, withOnes(matrix()))
 		p.parts.Own(dense.Release)
 		a = dense
+	} else if s := linops.StructureOf(p.Operator).Shifted; s != nil {
+		with := linops.NewShifted(p.dev, s.Sparse, s.Left, append(slices.Clone(s.Right), 1))
+		p.parts.Own(with.Release)
+		a = with
 	} else {
 		one := mat.NewDense(d, 1, slices.Repeat([]float64{1}, d))
 		ones := linops.NewDense(p.dev, one)

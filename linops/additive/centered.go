@@ -1,6 +1,7 @@
 package additive
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -8,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/space"
 )
@@ -108,9 +110,62 @@ func (c *Centered) know() {
 			return x
 		}
 	}
-	if a.On != nil {
+	if a.SparseRows != nil {
+		c.knowSparse(a.SparseRows(), a.ColumnNorms2())
+	} else if a.On != nil {
 		c.structure.On = c.on
 	}
+}
+
+// knowSparse adds what is known of S - 1 m*, where A is S with the given entries and squared norms of its columns.
+// Means of columns that lose more than half of their squared norms are taken off S: most of their entries are not 0.
+func (c *Centered) knowSparse(rows space.Rows, norms []float64) {
+	d, p := c.Dims()
+	dev := c.ones.Device()
+	means := c.Means()
+	left, right := slices.Repeat([]float64{1}, d), lists.Map(means, func(v float64) float64 { return -v })
+	full := make(map[int]bool)
+	for j, m := range means {
+		if float64(d)*m*m > norms[j]/2 {
+			full[j], right[j] = true, 0
+		}
+	}
+	sparse := c.Operator
+	if len(full) > 0 {
+		columns := space.Transpose(withoutMeans(rows, means, full), p)
+		csr := linops.NewCSRBothWays(dev, d, p, space.Transpose(columns, d), columns)
+		c.Hold(array.Owned(csr))
+		sparse = csr
+	}
+	s := linops.NewShifted(dev, sparse, left, right)
+	c.Hold(array.Owned(s))
+	known := linops.StructureOf(s)
+	c.structure.Storage = linops.Storage{Dense: c.structure.Dense, PickRows: known.PickRows, Shifted: known.Shifted}
+	c.structure.On, c.structure.ScaleColumns = known.On, known.ScaleColumns
+}
+
+// withoutMeans subtracts the means from some columns.
+func withoutMeans(rows space.Rows, means []float64, of map[int]bool) space.Rows {
+	list := slices.Sorted(maps.Keys(of))
+	s := space.Rows{Indptr: []int{0}}
+	at := make(map[int]float64)
+	for i := range len(rows.Indptr) - 1 {
+		for _, j := range list {
+			at[j] = -means[j]
+		}
+		for u := rows.Indptr[i]; u < rows.Indptr[i+1]; u++ {
+			if j := rows.Indices[u]; of[j] {
+				at[j] += rows.Values[u]
+			} else {
+				s.Indices, s.Values = append(s.Indices, j), append(s.Values, rows.Values[u])
+			}
+		}
+		for _, j := range list {
+			s.Indices, s.Values = append(s.Indices, j), append(s.Values, at[j])
+		}
+		s.Indptr = append(s.Indptr, len(s.Indices))
+	}
+	return s
 }
 
 // Means are m.

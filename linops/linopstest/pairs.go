@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"surepipe/space"
+	"surepipe/linops"
 )
 
 // pairs tests that every row of A is the difference that the pairs say.
@@ -40,18 +40,21 @@ func (c *checker) pairs() {
 // sparseRows tests that A's entries are those of its products.
 func (c *checker) sparseRows() {
 	if c.s.SparseRows != nil {
-		c.rows("SparseRows", c.s.SparseRows())
+		c.rows("SparseRows", linops.Shifted{Rows: c.s.SparseRows()})
+	}
+	if c.s.Shifted != nil {
+		c.rows("Shifted", *c.s.Shifted)
 	}
 	if c.s.Listed == nil {
 		return
 	}
 	if rows, ok := c.s.Listed(math.MaxInt); ok {
-		c.rows("Listed", rows)
+		c.rows("Listed", linops.Shifted{Rows: rows})
 	}
 }
 
 // rows tests entries against a product.
-func (c *checker) rows(name string, rows space.Rows) {
+func (c *checker) rows(name string, rows linops.Shifted) {
 	if len(rows.Indptr) != c.d+1 {
 		c.failf("%s: %d pointers for %d rows", name, len(rows.Indptr), c.d)
 		return
@@ -59,6 +62,9 @@ func (c *checker) rows(name string, rows space.Rows) {
 	b := gaussian(c.p, 661)
 	for i, v := range c.apply(c.a.Forward, c.d, 1, b) {
 		want := 0.0
+		for j, right := range rows.Right {
+			want += rows.Left[i] * right * b[j]
+		}
 		for u := rows.Indptr[i]; u < rows.Indptr[i+1]; u++ {
 			want += rows.Values[u] * b[rows.Indices[u]]
 		}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"sync/atomic"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
@@ -13,12 +15,12 @@ import (
 	"surepipe/space"
 )
 
-// descent minimizes the weighted problem of a Newton step on the loss by coordinate descent, where A is sparse and
-// the regularizer a sum over coordinates (Friedman, Hastie and Tibshirani 2010). The factor of a Gram matrix takes
-// n^3/3 operations for n coordinates, and a pass over the coordinates 4 for every entry of their columns, of which
-// sparse columns have few; and as most of these columns have few rows in common, few passes suffice. It serves where
-// a factor would take more than [limits.Passes] do. Where passes of a step have cost what the Gram matrix and its
-// factor would, other methods go on.
+// descent minimizes the weighted problem of a Newton step on the loss by coordinate descent, where A is sparse, or
+// S + u v* with a sparse S, as of columns without their means, and the regularizer a sum over coordinates (Friedman,
+// Hastie and Tibshirani 2010). The factor of a Gram matrix takes n^3/3 operations for n coordinates, and a pass over
+// the coordinates 4 for every entry of their columns, of which sparse columns have few; and as most of these columns
+// have few rows in common, few passes suffice. It serves where a factor would take more than [limits.Passes] do. Where
+// passes of a step have cost what the Gram matrix and its factor would, other methods go on.
 type descent struct {
 	splitting
 	columns *sparseColumns
@@ -33,24 +35,32 @@ type descent struct {
 	rows   []int32
 	values []float64
 	curve  []float64 // their squared lengths, and the curvature of r
-	image  []float64
+	image  []float64 // of S
+
+	// The same for u v*: u*S and v on the set, u*u, v* of the step so far, and u* of its image.
+	cross, right []float64
+	left2        float64
+	shift, along float64
 }
 
 // sparseColumns are what all solves with an operator share: its columns.
 type sparseColumns struct {
-	space.Rows
-	slow atomic.Bool // passes have cost what a factor would
+	space.Rows              // the columns of S
+	left, right []float64   // u, and v, nil where these are 0
+	slow        atomic.Bool // passes have cost what a factor would
 }
 
 // newDescent is nil where A is not sparse or the problem does not split over coordinates.
 func (n *reweighted) newDescent() *descent {
 	a, r := linops.StructureOf(n.s.Problem.A), prox.StructureOf(n.s.Problem.R)
 	d, dim := n.s.Problem.A.Dims()
-	if a.SparseRows == nil || !a.Stored.IsZero() || r.Sparse == nil || n.known.Coupled != nil || d > math.MaxInt32 {
+	if a.SparseRows == nil && a.Shifted == nil || !a.Stored.IsZero() || r.Sparse == nil || n.known.Coupled != nil ||
+		d > math.MaxInt32 {
 		return nil
 	}
 	columns, ok := n.s.Family.Kept(func() any {
-		return &sparseColumns{Rows: space.Transpose(a.SparseRows(), dim)}
+		s := linops.ShiftedOf(n.s.Problem.A)
+		return &sparseColumns{Rows: space.Transpose(s.Rows, dim), left: s.Left, right: s.Right}
 	}).(*sparseColumns)
 	if !ok || columns.slow.Load() {
 		return nil
@@ -106,7 +116,13 @@ func (s *descent) minimum(ctx context.Context, dev array.Device, root []float64,
 // sum of the squared violations.
 func (s *descent) choose(root []float64) (off float64) {
 	s.set, s.start, s.rows, s.values = s.set[:0], s.start[:0], s.rows[:0], s.values[:0]
+	s.cross, s.right, s.left2, s.shift, s.along = s.cross[:0], s.right[:0], 0, 0, 0
 	clear(s.image)
+	left := make([]float64, len(root))
+	if s.columns.left != nil {
+		floats.MulTo(left, s.columns.left, root)
+		s.left2 = floats.Dot(left, left)
+	}
 	for j, b := range s.b {
 		if !s.matters(j, b) {
 			continue
@@ -114,13 +130,20 @@ func (s *descent) choose(root []float64) (off float64) {
 		e := s.subgradient(j, b, s.g[j])
 		off += e * e
 		s.set, s.start = append(s.set, j), append(s.start, len(s.rows))
+		cross, right := 0.0, 0.0
+		if s.columns.right != nil {
+			right = s.columns.right[j]
+		}
 		s.curve[j] = s.quadratic(j)
 		for u := s.columns.Indptr[j]; u < s.columns.Indptr[j+1]; u++ {
 			i := s.columns.Indices[u]
 			v := root[i] * s.columns.Values[u]
 			s.rows, s.values = append(s.rows, int32(i)), append(s.values, v)
 			s.curve[j] += v * v
+			cross += v * left[i]
 		}
+		s.curve[j] += right * (2*cross + right*s.left2)
+		s.cross, s.right = append(s.cross, cross), append(s.right, right)
 	}
 	s.start = append(s.start, len(s.rows))
 	return off
@@ -130,11 +153,11 @@ func (s *descent) choose(root []float64) (off float64) {
 func (s *descent) pass() (moved float64) {
 	for k, j := range s.set {
 		h := s.curve[j]
-		if h == 0 {
+		if !(h > 0) {
 			continue
 		}
 		rows, values := s.rows[s.start[k]:s.start[k+1]], s.values[s.start[k]:s.start[k+1]]
-		g := s.g[j]
+		g := s.g[j] + s.cross[k]*s.shift + s.right[k]*(s.along+s.left2*s.shift)
 		for u, i := range rows {
 			g += values[u] * s.image[i]
 		}
@@ -147,6 +170,7 @@ func (s *descent) pass() (moved float64) {
 		for u, i := range rows {
 			s.image[i] += step * values[u]
 		}
+		s.shift, s.along = s.shift+step*s.right[k], s.along+step*s.cross[k]
 		moved += h * step * h * step
 	}
 	return moved

@@ -5,8 +5,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/linops/additive"
 	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/solve"
@@ -16,7 +19,7 @@ import (
 
 // Coordinate descent on a sparse matrix comes to the fit that Newton steps find with the same matrix as a dense one:
 // with a dense column among sparse ones, columns that are equal, empty or in other units, with weights of 0 and +Inf,
-// and b >= 0.
+// and b >= 0. Without their means the columns of the sparse matrix have as many entries.
 func TestDescentOnSparseColumns(t *testing.T) {
 	old := limits.Passes
 	limits.Passes = 0
@@ -88,6 +91,13 @@ func TestDescentOnSparseColumns(t *testing.T) {
 				t.Errorf("seed %d: optimality %g", seed, sol.Optimality)
 			}
 			return sol.MuHat.ToHost()
+		}
+		if seed%2 == 1 {
+			centered := additive.NewCentered(dev, sparse)
+			t.Cleanup(centered.Release)
+			without, _, _ := additive.CenterColumns(mat.NewDense(d, p, x))
+			roomtest.Near(t, "A b without means by coordinate descent", fit(centered),
+				fit(roomtest.Dense(t, dev, d, p, without.RawMatrix().Data)), 1e-6)
 		}
 		roomtest.Near(t, "A b by coordinate descent", fit(sparse), fit(roomtest.Dense(t, dev, d, p, x)), 1e-6)
 	}

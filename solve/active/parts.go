@@ -52,14 +52,21 @@ func (w *workspace) diagonal() []float64 {
 // rowsTimes adds rows from, from+1, ... of a, a matrix or a sparse one, times a matrix to an image.
 func rowsTimes(a linops.Operator, by blas64.General) func(memory *[]float64, image blas64.General, from int) {
 	if known := linops.StructureOf(a); known.Stored.IsZero() {
-		entries := known.SparseRows()
+		entries := linops.ShiftedOf(a)
 		first := lists.Make(by.Rows, func(i int) int { // of a triangle half of the entries are 0
 			row := by.Data[i*by.Stride:][:by.Cols]
 			return max(slices.IndexFunc(row, func(v float64) bool { return v != 0 }), 0)
 		})
+		shift := make([]float64, by.Cols)
+		for j, v := range entries.Right {
+			floats.AddScaled(shift[first[j]:], v, by.Data[j*by.Stride:][first[j]:by.Cols])
+		}
 		return func(_ *[]float64, image blas64.General, from int) {
 			for i := range image.Rows {
 				row := image.Data[i*image.Stride:][:image.Cols]
+				if entries.Left != nil {
+					floats.AddScaled(row, entries.Left[from+i], shift)
+				}
 				for u := entries.Indptr[from+i]; u < entries.Indptr[from+i+1]; u++ {
 					j := entries.Indices[u]
 					floats.AddScaled(row[first[j]:], entries.Values[u], by.Data[j*by.Stride:][first[j]:by.Cols])
@@ -106,12 +113,11 @@ func (w *workspace) stored() bool {
 // entries is the number of entries of the columns, and false where they are not held as matrices, sparse or not.
 func (w *workspace) entries() (n float64, ok bool) {
 	for _, c := range *w.parts {
-		switch known := linops.StructureOf(c.A); {
-		case !known.Stored.IsZero():
-			n += float64(known.Stored.K() * known.Stored.N())
-		case known.SparseRows != nil:
-			n += float64(len(known.SparseRows().Values))
-		default:
+		if stored := linops.StructureOf(c.A).Stored; !stored.IsZero() {
+			n += float64(stored.K() * stored.N())
+		} else if s := linops.ShiftedOf(c.A); s != nil {
+			n += float64(len(s.Values))
+		} else {
 			return 0, false
 		}
 	}

@@ -73,8 +73,13 @@ func NewWeightedRows(a linops.Operator, root array.Batch, host []float64, own li
 	if known.On != nil {
 		o.structure.On = func(dev array.Device, t space.Space) linops.Restricted { return wrap(known.On(dev, t)) }
 	}
-	if entries := known.SparseRows; entries != nil && own != nil { // columns of a matrix, as active sets take them
-		o.structure.SparseRows = sync.OnceValue(func() space.Rows { return o.sparse(entries()) })
+	if own != nil { // columns of a matrix, as active sets take them
+		if entries := known.SparseRows; entries != nil {
+			o.structure.SparseRows = sync.OnceValue(func() space.Rows { return o.sparse(entries()) })
+		}
+		if known.Shifted != nil {
+			o.structure.Shifted = o.shifted(known.Shifted)
+		}
 	}
 	if picked := known.Picked; picked != nil && !slices.Contains(host, 0) {
 		o.structure.Picked = func(shape array.Shape) *linops.Picked { return o.picked(picked(shape)) }
@@ -136,6 +141,11 @@ func (o *WeightedRows) sparse(rows space.Rows) space.Rows {
 	}
 	rows.Values = weighted
 	return rows
+}
+
+func (o *WeightedRows) shifted(s *linops.Shifted) *linops.Shifted {
+	return &linops.Shifted{Rows: o.sparse(s.Rows), Left: floats.MulTo(make([]float64, len(s.Left)), s.Left, o.host),
+		Right: s.Right}
 }
 
 // weightedEntries is the size of the matrix up to which the lengths of weighted columns are
