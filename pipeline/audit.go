@@ -236,11 +236,7 @@ func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criteri
 		}
 		return on.without(ctx, splits, workers,
 			func(ctx context.Context, _ int, r *refit) error {
-				from := start{}
-				if s.chained {
-					from.held = heldBy(p)
-				}
-				some, _, err := r.errors(ctx, p.Weights, from)
+				some, _, err := r.errors(ctx, p.Weights, start{held: p.solved})
 				for k, i := range r.split.Out {
 					if err == nil {
 						errs[i] = some[k]
@@ -313,7 +309,7 @@ func (f Family) Audit(ctx context.Context, y, weights []float64, r Risk, o Sweep
 		return nil, err
 	}
 	defer release()
-	all, err := s.audits(ctx, &SweepPoint{Risk: r, Weights: s.weights(0)})
+	all, err := s.audits(ctx, &SweepPoint{Risk: r, Weights: s.weights(0), solved: held{r.B, r.Factors}})
 	if err == nil && len(all) == 0 {
 		err = ErrNothingToAudit
 	}

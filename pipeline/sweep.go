@@ -142,6 +142,8 @@ type SweepPoint struct {
 	Choice *Choice
 	// Audits are those of the point that is chosen.
 	Audits []*Audit
+
+	solved held // where other solves start, nil where they start at 0
 }
 
 // Sweep estimates the risk on a grid of weights and searches for its minimum, or that of another

@@ -182,26 +182,104 @@ func (s *sweep) chainsAtOnce(outer context.Context, parts []chain, begin int) er
 	return g.Wait()
 }
 
-func (s *instance) follow(ctx context.Context, c chain, begin int, send func(SweepPoint) error) (next int, err error) {
+// flight is a point of a chain that is computed.
+type flight struct {
+	// next is told where the next point starts, when that may be solved beside the rest of this one's work; ended is
+	// closed when all is done.
+	next  chan held
+	ended chan struct{}
+	point *SweepPoint
+	err   error
+}
+
+// fly computes a point, beside the caller where the next one may be solved before it ends.
+func (s *instance) fly(ctx context.Context, i int, from start, beside bool) *flight {
+	p := &flight{next: make(chan held, 1), ended: make(chan struct{})}
+	if beside {
+		from.solved = func(h held) {
+			if from.path.Apart() {
+				p.next <- h
+			}
+		}
+	}
+	compute := func() {
+		defer close(p.ended)
+		p.point, p.err = s.estimate(ctx, i, GridStage, s.weights(i), from)
+	}
+	if beside {
+		go compute()
+	} else {
+		compute()
+	}
+	return p
+}
+
+// follow computes the points of a chain from begin on. Where Options.Parallel leaves room a point is solved while the
+// derivative of the one before is probed: at most two are in flight.
+func (s *instance) follow(outer context.Context, c chain, begin int, send func(SweepPoint) error) (next int,
+	err error) {
 	var path vjp.Path
 	defer path.Release()
-	from, err := s.before(ctx, c, begin, &path)
+	from, err := s.before(outer, c, begin, &path)
 	if err != nil {
 		return begin, err
 	}
-	for i := begin; i < min(c.end, s.part.end); i++ {
+	ctx, cancel := context.WithCancel(outer)
+	next = begin
+	var flying []*flight // the points from next on
+	defer func() {
+		cancel()
+		for k, p := range flying {
+			if <-p.ended; k > 0 {
+				<-s.slots
+			}
+		}
+	}()
+	hand := func() error { // on the oldest point
+		p := flying[0]
+		if <-p.ended; p.err != nil {
+			return p.err
+		}
+		p.point.Place = s.place(next)
+		s.offer(next, s.valueOf(p.point), p.point)
+		if err := send(s.shown(*p.point)); err != nil {
+			return err
+		}
+		if next, flying = next+1, flying[1:]; len(flying) > 0 {
+			<-s.slots
+		}
+		return nil
+	}
+	end := min(c.end, s.part.end)
+	for i := begin; i < end; i++ {
+		if len(flying) > 0 {
+			select {
+			case s.slots <- struct{}{}:
+			default:
+				if err := hand(); err != nil {
+					return next, err
+				}
+			}
+		}
 		from.ahead = s.ahead(i, c.end)
-		point, err := s.estimate(ctx, i, GridStage, s.weights(i), from)
-		if err != nil {
-			return i, err
+		p := s.fly(ctx, i, from, s.chained && s.o.Parallel > 1 && i+1 < end && path.Apart())
+		for flying = append(flying, p); len(flying) > 1; {
+			if err := hand(); err != nil {
+				return next, err
+			}
 		}
-		point.Place = s.place(i)
-		if s.chained {
-			from.held = heldBy(point)
+		select {
+		case from.held = <-p.next:
+		case <-p.ended:
+			if err := hand(); err != nil {
+				return next, err
+			}
+			from.held = p.point.solved
 		}
-		s.offer(i, s.valueOf(point), point)
-		if err := send(s.shown(*point)); err != nil {
-			return i, err
+	}
+	for len(flying) > 0 {
+		if err := hand(); err != nil {
+			return next, err
 		}
 	}
 	return c.end, nil

@@ -13,7 +13,7 @@ func (p SweepPoint) bare() SweepPoint {
 }
 
 func (s *sweep) shown(p SweepPoint) SweepPoint {
-	if s.o.KeepPath {
+	if p.solved = (held{}); s.o.KeepPath {
 		return p
 	}
 	return p.bare()
@@ -40,7 +40,7 @@ func (g *origin) get(ctx context.Context, on *instance) (_ held, err error) {
 	switch {
 	case !g.s.chained || !g.none():
 	case g.of.point != nil:
-		g.held = heldBy(g.of.point)
+		g.held = g.of.point.solved
 	default:
 		var path vjp.Path
 		defer path.Release()
@@ -72,7 +72,7 @@ func (s *sweep) minimizer(ctx context.Context, grid candidate, minimum *origin) 
 			return err
 		}
 	}
-	if !s.yield(s.kept(last), nil) {
+	if !s.yield(last, nil) {
 		return errStopped
 	}
 	if chosen == best.index {
@@ -85,7 +85,7 @@ func (s *sweep) minimizer(ctx context.Context, grid candidate, minimum *origin) 
 	if last.Audits, err = s.audits(ctx, &last); err != nil {
 		return err
 	}
-	if !s.yield(s.kept(last), nil) {
+	if !s.yield(last, nil) {
 		return errStopped
 	}
 	return nil
@@ -110,13 +110,6 @@ func (s *sweep) again(ctx context.Context, c candidate, minimum *origin) (SweepP
 		return SweepPoint{}, err
 	}
 	return *point, nil
-}
-
-func (s *sweep) kept(p SweepPoint) SweepPoint {
-	if !s.o.KeepB {
-		p.B, p.Factors = nil, nil
-	}
-	return p
 }
 
 func (s *instance) again(ctx context.Context, c candidate, minimum *origin) (*SweepPoint, error) {
@@ -198,11 +191,7 @@ func (s *instance) answered(ctx context.Context, p *SweepPoint) (*SweepPoint, er
 	if of.ALO == full.ALO && (!s.o.Estimate || p.Change == 0 && alike) {
 		return p, nil
 	}
-	from := start{answer: true}
-	if s.chained {
-		from.held = heldBy(p)
-	}
-	answer, err := s.estimate(ctx, p.Index, p.Stage, p.Weights, from)
+	answer, err := s.estimate(ctx, p.Index, p.Stage, p.Weights, start{held: p.solved, answer: true})
 	if err == nil {
 		answer.Place = p.Place
 	}

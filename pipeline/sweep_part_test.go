@@ -5,10 +5,13 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"surepipe/array"
 	"surepipe/pipeline"
+	"surepipe/progress"
 )
 
 // part computes a part of a sweep, times aside.
@@ -89,5 +92,54 @@ func TestBadPartsOfASweep(t *testing.T) {
 	if _, _, err := pipeline.Choose(grid, o); err == nil ||
 		!strings.Contains(err.Error(), "2 known points of a grid of 3") {
 		t.Error(err)
+	}
+}
+
+// Where two points may be in flight the next one of a chain begins before the probes of a point end, no third one does,
+// and the results have the bits of one at a time.
+func TestTheNextPointIsSolvedBesideTheProbes(t *testing.T) {
+	c := newCurve(t, array.NewHost())
+	grid := [][]float64{axis(0.02*c.max, 2*c.max, 6), {1}}
+	run := func(parallel int, progress func(pipeline.Progress), begun func(i int)) (points []pipeline.SweepPoint) {
+		var mu sync.Mutex
+		flying, most := 0, 0
+		o := pipeline.SweepOptions{Mu: c.mu, Refine: -1, Options: pipeline.Options{Seed: 3, Queries: 24,
+			Parallel: parallel, Estimator: "hutchinson", Progress: progress, Observe: func(_ context.Context, e pipeline.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				if e.Ended {
+					flying--
+					return
+				}
+				flying++
+				most = max(most, flying)
+				begun(e.Sample)
+			}}}
+		points = collect(t, c, grid, o)
+		if want := min(parallel, 2); most != want {
+			t.Errorf("%d points were in flight with Parallel %d, expected %d", most, parallel, want)
+		}
+		return points
+	}
+	alone := run(1, nil, func(int) {})
+	next := make(chan struct{})
+	wait := sync.OnceFunc(func() {
+		select {
+		case <-next:
+		case <-time.After(time.Minute):
+			t.Error("point 3 waits for the probes of point 2")
+		}
+	})
+	beside := run(4, func(p pipeline.Progress) {
+		if p.Sample == 2 && p.Report.Stage == progress.Probes {
+			wait()
+		}
+	}, func(i int) {
+		if i == 3 {
+			close(next)
+		}
+	})
+	if !reflect.DeepEqual(beside, alone) {
+		t.Error("the points differ from those that are computed one after the other")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
+	"surepipe/solve"
 	"surepipe/stages"
 	"surepipe/vjp"
 )
@@ -145,8 +146,6 @@ type held struct {
 
 func (h held) none() bool { return h.b == nil && h.factors == nil }
 
-func heldBy(p *SweepPoint) held { return held{p.B, p.Factors} }
-
 // start is where a point's solve starts: an estimate, nil for 0, and what the points before it in a
 // chain hand on, nil for none.
 type start struct {
@@ -157,6 +156,8 @@ type start struct {
 	// effort is that of the solve, and answer says that the point is the sweep's answer.
 	effort vjp.Effort
 	answer bool
+	// solved, if not nil, is told the solution as soon as it is known.
+	solved func(held)
 }
 
 type started struct {
@@ -172,7 +173,31 @@ func (s started) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error
 		defer from.B.Free()
 		dev.Upload(from.B, s.from.b)
 	}
-	return s.SolveFrom(ctx, y, from)
+	told := s.from.solved == nil
+	from.Solved = func(sol *solve.Solution) {
+		if !told {
+			told = true
+			s.from.solved(s.heldOf(sol))
+		}
+	}
+	sol, err := s.SolveFrom(ctx, y, from)
+	if err == nil {
+		from.Tell(&solve.Solution{B: sol.B, Implied: sol.Implied})
+	}
+	return sol, err
+}
+
+func (s started) heldOf(sol *solve.Solution) held {
+	switch low := sol.Implied; {
+	case low == nil:
+		return held{b: sol.B.ToHost()}
+	case low.Factors != nil:
+		return held{factors: low.Factors()}
+	default:
+		b := make([]float64, low.P)
+		low.B(b, 0)
+		return held{b: b}
+	}
 }
 
 func (s *instance) at(ctx context.Context, weights []float64, from start) (vjp.Solver, func(), error) {
@@ -195,8 +220,7 @@ func (s *instance) options(i int, answer bool) Options {
 	} else {
 		s.probing(&o)
 	}
-	o.Parallel, o.Logger, o.Observe, o.compare = 1, nil, nil, s.compare
-	o.KeepB = o.KeepB || s.chained
+	o.Parallel, o.Logger, o.Observe, o.compare, o.KeepB = 1, nil, nil, s.compare, o.KeepB || s.o.KeepPath
 	if o.Progress != nil {
 		o.Progress = func(p Progress) {
 			p.Sample = i
@@ -217,6 +241,13 @@ func (s *instance) estimate(ctx context.Context, i int, stage SweepStage, weight
 	from start) (_ *SweepPoint, err error) {
 	defer recovered(&err)
 	s.observe(ctx, i, stage, weights, Event{})
+	var solved held
+	tell := from.solved
+	from.solved = func(h held) {
+		if solved = h; tell != nil {
+			tell(h)
+		}
+	}
 	result, err := s.risk(ctx, i, weights, from)
 	if err == nil && s.o.Criterion.Rule().Diagonal && errors.Is(result.ALOErr, ErrNoDiagonal) {
 		err = result.ALOErr
@@ -231,7 +262,7 @@ func (s *instance) estimate(ctx context.Context, i int, stage SweepStage, weight
 		s.observe(ctx, i, stage, weights, Event{Ended: true, Err: err})
 		return nil, err
 	}
-	point := &SweepPoint{Risk: result, Stage: stage, Weights: weights, Loss: math.NaN()}
+	point := &SweepPoint{Risk: result, Stage: stage, Weights: weights, Loss: math.NaN(), solved: solved}
 	point.Index = i
 	if s.validated != nil && i < len(s.validated.sums) {
 		s.validated.put(s.sweep, &point.Risk, i)
@@ -297,6 +328,8 @@ func (s *instance) solution(ctx context.Context, i int, stage SweepStage, weight
 	}()
 	defer recovered(&err)
 	ctx = s.reporting(ctx, i)
+	var solution held
+	from.solved = func(h held) { solution = h }
 	solver, release, err := s.at(ctx, weights, from)
 	if err != nil {
 		return held{}, err
@@ -313,9 +346,5 @@ func (s *instance) solution(ctx context.Context, i int, stage SweepStage, weight
 	if sol.Closed {
 		return held{}, view.Sync()
 	}
-	if low := sol.Implied; low != nil && low.Factors != nil {
-		return held{factors: low.Factors()}, view.Sync()
-	}
-	sol.Expand(view)
-	return held{b: sol.B.ToHost()}, view.Sync()
+	return solution, view.Sync()
 }

@@ -115,6 +115,9 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 		return s.record(ctx, y, s.differentiate(nil).choice)
 	}
 	rule := s.newEnough(y, &from)
+	if rule != nil { // the solution may not be the last one
+		from.Solved = nil
+	}
 	defer rule.release()
 	return s.solveFrom(ctx, y, from, rule, 0)
 }
@@ -125,6 +128,7 @@ func (s *solver) solveFrom(ctx context.Context, y array.Batch, from From, rule *
 	if err != nil {
 		return nil, err
 	}
+	from.Tell(sol)
 	sol.Iterations += done
 	if s.o.Derivative == None {
 		return with(sol, nil), nil

@@ -130,7 +130,8 @@ type keptDual struct {
 	eta    float64 // the step of the last iteration
 }
 
-func (k *keptDual) Release() { k.dual.Free() }
+func (k *keptDual) Release()    { k.dual.Free() }
+func (k *keptDual) Apart() bool { return true }
 
 func (s *Plain) alongPath(ctx context.Context, y array.Batch, o Options, start Start, path *Path) (*Solution, error) {
 	if before := path.Take(); before != nil {

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"surepipe/array"
 	"surepipe/prox"
 )
@@ -24,6 +26,16 @@ type From struct {
 	// Effort is that of the solve, in place of the solver's own: [Options].Effort. Solvers that are exact, or follow
 	// active sets, certify their solutions whatever it is.
 	Effort Effort
+	// Solved, if not nil, is called with the solution when it is known, before work that only its derivative needs.
+	// Calls after the first do nothing.
+	Solved func(sol *Solution)
+}
+
+// Tell calls Solved.
+func (f From) Tell(sol *Solution) {
+	if f.Solved != nil {
+		f.Solved(sol)
+	}
 }
 
 // Path carries along a path of weights what the solves of one y take over from each other besides
@@ -60,6 +72,16 @@ func (p *Path) Release() {
 	}
 }
 
+// Apart reports that the derivative of the solve before reads nothing of what the path holds: the next solve may go on
+// while that is used.
+func (p *Path) Apart() bool {
+	if p == nil || p.Kept == nil {
+		return true
+	}
+	own, ok := p.Kept.(interface{ Apart() bool })
+	return ok && own.Apart()
+}
+
 // Parts returns the paths of n parts of a problem, which the path holds from now on.
 func (p *Path) Parts(n int) []*Path {
 	if p == nil {
@@ -78,6 +100,10 @@ func (p *Path) Parts(n int) []*Path {
 }
 
 type pathParts []*Path
+
+func (p pathParts) Apart() bool {
+	return !slices.ContainsFunc(p, func(part *Path) bool { return !part.Apart() })
+}
 
 func (p pathParts) Release() {
 	for _, part := range p {

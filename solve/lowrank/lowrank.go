@@ -119,6 +119,7 @@ func (l *lowRank) Solve(ctx context.Context, y array.Batch, from engine.From) (*
 			sol.Release()
 		}
 	}()
+	from.Tell(sol)
 	var tangent *engine.Tangent
 	if sol.Converged || l.s.Unwritten() {
 		if tangent, err = w.tangent(ctx); err != nil && !tooHard(err) {

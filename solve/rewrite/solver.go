@@ -80,6 +80,18 @@ func (x *solver) Solve(ctx context.Context, y array.Batch, from engine.From) (*e
 	if ahead := from.Ahead; ahead != nil {
 		from.Ahead = func(i int) (prox.Prox, error) { return x.ahead(ahead(i)) }
 	}
+	if solved := from.Solved; solved != nil {
+		from.Solved = func(sol *engine.Solution) {
+			if sol.B.IsZero() { // its factors are those of every rewriting
+				solved(sol)
+				return
+			}
+			dev := y.Device()
+			b := dev.Put(x.lift(dev, sol.B.ToHost()), 1, sol.B.N())
+			defer b.Free()
+			solved(&engine.Solution{B: b})
+		}
+	}
 	return x.deliver(y, func(z array.Batch) (*engine.Solution, error) { return x.Solver.Solve(ctx, z, from) })
 }
 
