@@ -253,15 +253,15 @@ func blockModel(at []int, blocks []Derivative) *Model {
 		return least
 	}}
 	if nonzero {
-		all.Curvature, all.root = c, func() *space.Rows { return blockRoot(models, c.at) }
+		all.Curvature, all.squares = c, func() *Squares { return blockSquares(models, c.at) }
 	}
 	return all
 }
 
-func blockRoot(models []*Model, at []int) *space.Rows {
-	all := &space.Rows{Indptr: []int{0}}
+func blockSquares(models []*Model, at []int) *Squares {
+	all := &Squares{Rows: space.Rows{Indptr: []int{0}}}
 	for i, m := range models {
-		w := m.Root()
+		w := m.Squares()
 		if w == nil {
 			return nil
 		}
@@ -272,7 +272,7 @@ func blockRoot(models []*Model, at []int) *space.Rows {
 		for _, j := range w.Indices {
 			all.Indices = append(all.Indices, at[i]+j)
 		}
-		all.Values = append(all.Values, w.Values...)
+		all.Values, all.Weights = append(all.Values, w.Values...), append(all.Weights, w.Weights...)
 	}
 	return all
 }

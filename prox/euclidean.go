@@ -128,7 +128,7 @@ func (p *euclidean) model(shrinkage, argument array.Batch, t float64) *Model {
 	}
 	if bent {
 		c := newRadial(dev, on, q, factor, unit)
-		m.Curvature, m.root = c, c.root
+		m.Curvature, m.squares = c, c.squares
 	}
 	return m
 }

@@ -27,30 +27,45 @@ type Model struct {
 	// Diagonal computes that of J; nil where it is not known.
 	Diagonal func() []float64
 
-	root func() *space.Rows
+	squares func() *Squares
 }
 
-// Root returns a sparse matrix W in the coordinates of Space with Q = W*W, nil where none is known.
-// A curvature of 0 has one without rows.
-func (m *Model) Root() *space.Rows {
-	if m.root != nil {
-		return m.root()
+// Squares are a sparse matrix W and a weight of each of its rows, also a negative one, with Q = W* diag(weights) W.
+type Squares struct {
+	space.Rows
+	Weights []float64
+}
+
+// Squares returns those of the curvature in the coordinates of Space, nil where none are known. A curvature of 0 has
+// some without rows.
+func (m *Model) Squares() *Squares {
+	if m.squares != nil {
+		return m.squares()
 	}
+	w := &Squares{Rows: space.Rows{Indptr: []int{0}}}
 	if m.Curvature == nil {
-		return &space.Rows{Indptr: []int{0}}
+		return w
 	}
 	q := m.Curvature.Diagonal()
 	if q == nil {
 		return nil
 	}
-	w := &space.Rows{Indptr: []int{0}}
 	for i, x := range q {
 		if x > 0 {
-			w.Indptr, w.Indices, w.Values = append(w.Indptr, len(w.Indices)+1), append(w.Indices, i),
-				append(w.Values, math.Sqrt(x))
+			w.add(i, 1)
+			w.end(x)
 		}
 	}
 	return w
+}
+
+// add adds an entry to the last row, and end ends it, with a weight.
+func (w *Squares) add(column int, v float64) {
+	w.Indices, w.Values = append(w.Indices, column), append(w.Values, v)
+}
+
+func (w *Squares) end(weight float64) {
+	w.Indptr, w.Weights = append(w.Indptr, len(w.Indices)), append(w.Weights, weight)
 }
 
 // Curvature is a positive semidefinite n x n matrix Q in the coordinates of a [Model]'s space, for

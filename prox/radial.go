@@ -1,7 +1,7 @@
 package prox
 
 import (
-	"math"
+	"slices"
 	"sync"
 
 	"surepipe/array"
@@ -84,34 +84,30 @@ func addRadial(m []float64, n int, places []int, q float64, u []float64) {
 	}
 }
 
-// root has a row less for every group than it has coordinates: sqrt(q_g) times the rows of the Householder reflection
-// that takes u_g to a multiple of the first unit vector, but the first.
-func (c *radialCurvature) root() *space.Rows {
-	w := &space.Rows{Indptr: []int{0}}
+// squares has a row for every coordinate of a group with curvature, and one of a negative weight along u_g; of two
+// coordinates one across u_g.
+func (c *radialCurvature) squares() *Squares {
+	w := &Squares{Rows: space.Rows{Indptr: []int{0}}}
+	w.Indices, w.Values = slices.Grow(w.Indices, len(c.u)), slices.Grow(w.Values, len(c.u))
 	var group []int
-	var h []float64
 	for g, q := range c.q {
 		if q == 0 {
 			continue
 		}
-		group = c.by.members(group, g)
-		h = append(h[:0], lists.Pick(c.u, group)...)
-		h[0] += math.Copysign(1, h[0])
-		sum := 0.0
-		for _, x := range h {
-			sum += x * x
+		if group = c.by.members(group, g); len(group) == 2 {
+			w.add(group[0], -c.u[group[1]])
+			w.add(group[1], c.u[group[0]])
+			w.end(q)
+			continue
 		}
-		size := math.Sqrt(q)
-		for row := 1; row < len(h); row++ {
-			for k, x := range h {
-				v := -2 / sum * h[row] * x
-				if k == row {
-					v++
-				}
-				w.Indices, w.Values = append(w.Indices, group[k]), append(w.Values, size*v)
-			}
-			w.Indptr = append(w.Indptr, len(w.Values))
+		for _, k := range group {
+			w.add(k, 1)
+			w.end(q)
 		}
+		for _, k := range group {
+			w.add(k, c.u[k])
+		}
+		w.end(-q)
 	}
 	return w
 }

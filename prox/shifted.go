@@ -7,7 +7,6 @@ import (
 
 	"surepipe/array"
 	"surepipe/prox/internal/vector"
-	"surepipe/space"
 )
 
 // shifted is r(b - c).
@@ -113,6 +112,6 @@ func (p *shifted) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 			dev.Upload(c, offset)
 			dev.Lin(x, 1, v, -1, c)
 			return m.Margin(x)
-		}, root: func() *space.Rows { return m.Root() }}
+		}, squares: m.Squares}
 	}), nil
 }

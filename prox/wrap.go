@@ -424,12 +424,12 @@ func multiplied(j Derivative, c float64) Derivative {
 			return m
 		}
 		return &Model{Space: m.Space, Curvature: multipliedCurvature{m.Curvature, c}, Margin: m.Margin,
-			root: func() *space.Rows {
-				w := m.Root()
+			squares: func() *Squares {
+				w := m.Squares()
 				if w == nil {
 					return nil
 				}
-				return &space.Rows{Indptr: w.Indptr, Indices: w.Indices, Values: product(math.Sqrt(c), w.Values)}
+				return &Squares{w.Rows, product(c, w.Weights)}
 			}}
 	})
 }

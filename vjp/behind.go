@@ -26,6 +26,7 @@ type place struct {
 	taken     bool        // j belongs to the linearization
 	model     *prox.Model // nil for none
 	equations equations
+	small     float64 // the tolerance of an incomplete factor
 }
 
 func newPlace(r prox.Prox, v array.Batch, eta float64) (*place, error) {
@@ -136,7 +137,7 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, r *place) (*line
 		if r.model.Curvature == nil {
 			break
 		}
-		m.Curvature, err = pulledCurvature(dev, p.K, r.model, t, s.eta)
+		m.Curvature, err = pulledCurvature(dev, p.K, r, t, s.eta)
 		if m.Curvature != nil {
 			held.Hold(m.Curvature)
 		}

@@ -83,16 +83,17 @@ func columnsOf(m *mat.Dense, set []int) *mat.Dense {
 	return out
 }
 
-// pulledCurvature is E* K* Q K E, the curvature of a model on the space t of K's preimage, for the
+// pulledCurvature is E* K* Q K E, the curvature of r's model on the space t of K's preimage, for the
 // step eta; nil where that is 0.
-func pulledCurvature(dev array.Device, k linops.Operator, m *prox.Model, t space.Space, eta float64) (prox.Curvature,
+func pulledCurvature(dev array.Device, k linops.Operator, r *place, t space.Space, eta float64) (prox.Curvature,
 	error) {
-	w := m.Root()
+	m := r.model
+	w := m.Squares()
 	form := m.Space.Form()
 	if w != nil && t.Form().Kind == space.Cluster && (form.Kind == space.Subset || form.Kind == space.Whole) {
 		if pairs := linops.StructureOf(k).Pairs; pairs != nil {
 			if known := pairs(); known != nil {
-				c, err := newSparseCurvature(dev, pulledRoot(w, known, form, t), t.Dim(), eta)
+				c, err := newSparseCurvature(dev, pulledSquares(w, known, form, t), t.Dim(), eta, r.small)
 				if err != nil {
 					return nil, err
 				}
@@ -143,7 +144,7 @@ func pulledCurvature(dev array.Device, k linops.Operator, m *prox.Model, t space
 // known.
 func products(m *prox.Model) (times func(x []float64) []float64, ok bool) {
 	_, n := m.Space.Dims()
-	if w := m.Root(); w != nil {
+	if w := m.Squares(); w != nil {
 		return func(x []float64) []float64 {
 			out := make([]float64, n)
 			for i := range len(w.Indptr) - 1 {
@@ -152,7 +153,7 @@ func products(m *prox.Model) (times func(x []float64) []float64, ok bool) {
 					sum += w.Values[at] * x[w.Indices[at]]
 				}
 				for at := w.Indptr[i]; at < w.Indptr[i+1]; at++ {
-					out[w.Indices[at]] += w.Values[at] * sum
+					out[w.Indices[at]] += w.Weights[i] * w.Values[at] * sum
 				}
 			}
 			return out
@@ -177,8 +178,8 @@ func denseOf(dev array.Device, q *mat.SymDense, t float64) (prox.Curvature, erro
 	return c, nil
 }
 
-// pulledRoot is W K E as rows, in the coordinates of the clusters, where K takes differences of pairs.
-func pulledRoot(w *space.Rows, pairs *linops.Pairs, form space.Form, t space.Space) space.Rows {
+// pulledSquares are those of W K E, in the coordinates of the clusters, where K takes differences of pairs.
+func pulledSquares(w *prox.Squares, pairs *linops.Pairs, form space.Form, t space.Space) prox.Squares {
 	average := t.Form().Average
 	dim, _ := t.Dims()
 	of, size := make([]int32, dim+1), make([]float64, len(average.Indptr)-1)
@@ -190,8 +191,9 @@ func pulledRoot(w *space.Rows, pairs *linops.Pairs, form space.Form, t space.Spa
 			of[average.Indices[u]], size[c] = int32(c), average.Values[u]
 		}
 	}
-	out := space.Rows{Indptr: make([]int, 1, len(w.Indptr)), Indices: make([]int, 0, len(w.Indices)),
-		Values: make([]float64, 0, len(w.Indices))}
+	var out prox.Squares
+	out.Indptr, out.Weights = make([]int, 1, len(w.Indptr)), make([]float64, 0, len(w.Weights))
+	out.Indices, out.Values = make([]int, 0, 2*len(w.Indices)), make([]float64, 0, 2*len(w.Indices))
 	add := func(from int, j int32, v float64) {
 		if j < 0 || of[j] < 0 {
 			return
@@ -218,7 +220,7 @@ func pulledRoot(w *space.Rows, pairs *linops.Pairs, form space.Form, t space.Spa
 			add(from, pairs.Minus[row], -v)
 		}
 		if len(out.Indices) > from {
-			out.Indptr = append(out.Indptr, len(out.Indices))
+			out.Indptr, out.Weights = append(out.Indptr, len(out.Indices)), append(out.Weights, w.Weights[r])
 		}
 	}
 	return out

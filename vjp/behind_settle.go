@@ -95,7 +95,10 @@ func (s *solver) found(ctx context.Context, sol *solve.Solution) (*linearization
 // settle linearizes at a solution, which Newton's method improves where it ends. It reports whether it did.
 func (s *solver) settle(ctx context.Context, sol *solve.Solution) (_ *linearization, settled bool, err error) {
 	at := sol.At
-	n := newton{at: at, o: s.o}
+	n := newton{at: at, o: s.o, small: smallEntry}
+	if sol.Change > 0 {
+		n.small = smallEstimated
+	}
 	defer n.release()
 	if err := n.begin(ctx); err != nil {
 		return nil, false, err
@@ -171,6 +174,7 @@ type newton struct {
 	l     *linearization // at the place
 	off   away           // the error of v, 0 where it is not known
 	moved bool           // the place is not the solution's
+	small float64        // the tolerance of an incomplete factor
 	sizeK float64        // the length of K x over that of x for a random x
 	next  newtonStep
 }
@@ -267,6 +271,7 @@ func (n *newton) linearize(ctx context.Context, v array.Batch, eta float64) erro
 		return err
 	}
 	n.leave()
+	place.small = n.small
 	n.place = place
 	n.l, err = newBehind(ctx, n.at, n.o, place)
 	return err
@@ -433,7 +438,7 @@ func (n *newton) vicinity(settled bool) *vicinity {
 		r: n.at.Problem.R, j: n.place.j, v: n.place.v, eta: n.place.eta,
 		shift: near * n.off.most, off: n.off.most, complete: settled,
 		at: func(ctx context.Context, v array.Batch) (*linearization, error) {
-			other := newton{at: n.at, o: n.o}
+			other := newton{at: n.at, o: n.o, small: n.small}
 			defer func() {
 				other.l = nil
 				other.release()

@@ -1,37 +1,39 @@
 package vjp
 
 import (
-	"slices"
-
 	"surepipe/array"
 	"surepipe/internal/cholesky"
 	"surepipe/internal/lists"
-	"surepipe/space"
+	"surepipe/prox"
 )
 
-// sparseCurvature is Q = B*B with a sparse B, in coordinates of orthonormal vectors. J = (I + t Q)^{-1}
-// is applied by a factor on the host, where that has at most mostFactor entries; else by an incomplete
-// one, of a few entries a row, that preconditions the system.
+// sparseCurvature is Q by sparse squares, in coordinates of orthonormal vectors. J = (I + t Q)^{-1} is applied by a
+// factor on the host, where that has at most mostFactor entries; else by an incomplete one, of a few entries a row,
+// that preconditions the system.
 type sparseCurvature struct {
-	n, inner int        // columns and rows of B
-	rows     space.Rows // of B
-	factor   *cholesky.Factor
-	exact    bool // the factor is J's inverse
+	n       int
+	squares prox.Squares
+	factor  *cholesky.Factor
+	exact   bool // the factor is J's inverse
 
 	product array.CSR // t Q, where it is not
 }
 
-// mostFactor is the largest number of entries of a complete factor, 12 bytes each. Beyond it entries of
-// size smallEntry, relative to the root of the two diagonal entries, are left out (docs/benchmarks.md).
+// mostFactor is the largest number of entries of a complete factor, 12 bytes each.
 var mostFactor int64 = 1 << 22
 
-const smallEntry = 3e-5
+// Tolerances of incomplete factors: with smallEntry leverages have nearly all of their accuracy after the step that the
+// trace takes, and with smallEstimated the trace of a solution whose change is estimated (docs/benchmarks.md).
+const (
+	smallEntry     = 2e-4
+	smallEstimated = 2e-3
+)
 
-// newSparseCurvature returns Q = B*B for the rows of B, at the step t.
-func newSparseCurvature(dev array.Device, rows space.Rows, n int, t float64) (*sparseCurvature, error) {
-	c := &sparseCurvature{n: n, rows: rows, inner: len(rows.Indptr) - 1}
-	weights := slices.Repeat([]float64{t}, c.inner)
-	ptr, index, value := cholesky.Normal(n, rows.Indptr, rows.Indices, rows.Values, weights)
+// newSparseCurvature returns Q of n columns, at the step t, with a tolerance of an incomplete factor.
+func newSparseCurvature(dev array.Device, q prox.Squares, n int, t, small float64) (*sparseCurvature, error) {
+	c := &sparseCurvature{n: n, squares: q}
+	weights := lists.Map(q.Weights, func(w float64) float64 { return t * w })
+	ptr, index, value := cholesky.Normal(n, q.Indptr, q.Indices, q.Values, weights)
 	a := cholesky.Analyze(ptr, index, mostFactor)
 	diagonal := make([]float64, n)
 	for j := range n {
@@ -44,9 +46,9 @@ func newSparseCurvature(dev array.Device, rows space.Rows, n int, t float64) (*s
 		return c, err
 	}
 	if n > maxColumns {
-		c.rows = space.Rows{} // which Matrix would take
+		c.squares = prox.Squares{} // which Matrix would take
 	}
-	c.factor = a.Incomplete(value, smallEntry)
+	c.factor = a.Incomplete(value, small)
 	for j, v := range diagonal {
 		value[ptr[j]] = v
 	}
@@ -91,11 +93,11 @@ func (c *sparseCurvature) Matrix() []float64 {
 		return nil
 	}
 	m := make([]float64, c.n*c.n)
-	for i := range c.inner {
-		lo, hi := c.rows.Indptr[i], c.rows.Indptr[i+1]
-		for u := lo; u < hi; u++ {
-			for v := lo; v < hi; v++ {
-				m[c.rows.Indices[u]*c.n+c.rows.Indices[v]] += c.rows.Values[u] * c.rows.Values[v]
+	q := &c.squares
+	for i, w := range q.Weights {
+		for u := q.Indptr[i]; u < q.Indptr[i+1]; u++ {
+			for v := q.Indptr[i]; v < q.Indptr[i+1]; v++ {
+				m[q.Indices[u]*c.n+q.Indices[v]] += w * q.Values[u] * q.Values[v]
 			}
 		}
 	}

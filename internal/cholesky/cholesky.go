@@ -3,6 +3,7 @@ package cholesky
 import (
 	"runtime"
 	"slices"
+	"sort"
 	"sync"
 
 	"surepipe/internal/parallel"
@@ -14,23 +15,30 @@ type Factor struct {
 	n        int
 	block    int
 	order    []int32 // the row of S at each place
-	ptr      []int64
 	segments []segment
-	shift    int // a segment has 1<<shift columns of blocks
 }
 
-// segment is consecutive columns of a factor, whose first block is at place from of all.
+// segment is consecutive columns of blocks of a factor.
 type segment struct {
-	from  int64
+	first int     // of its columns
+	ptr   []int64 // one more than it has columns
 	index []int32
 	value []float64
+	area  int64 // of a block
 }
 
-// column is a column of blocks.
-func (f *Factor) column(k int) (index []int32, value []float64) {
-	p, area := &f.segments[k>>f.shift], int64(f.block*f.block)
-	lo, hi := f.ptr[k]-p.from, f.ptr[k+1]-p.from
-	return p.index[lo:hi], p.value[lo*area : hi*area]
+// column is one of all columns.
+func (p *segment) column(k int) (index []int32, value []float64) {
+	lo, hi := p.ptr[k-p.first], p.ptr[k-p.first+1]
+	return p.index[lo:hi], p.value[lo*p.area : hi*p.area]
+}
+
+// end is that of its columns.
+func (p *segment) end() int { return p.first + len(p.ptr) - 1 }
+
+// at is the segment of a column.
+func (f *Factor) at(k int) *segment {
+	return &f.segments[sort.Search(len(f.segments), func(s int) bool { return f.segments[s].end() > k })]
 }
 
 // Analysis is the order of the rows, the elimination tree, whose nodes come after their children, and the
@@ -137,16 +145,16 @@ func (a *Analysis) childrenFirst() {
 }
 
 func (f *Factor) Bytes() int64 {
-	bytes := 4*int64(f.n) + 8*int64(len(f.ptr))
+	bytes := 4 * int64(f.n)
 	for _, p := range f.segments {
-		bytes += 8*int64(len(p.value)) + 4*int64(len(p.index))
+		bytes += 8*int64(len(p.ptr)) + 8*int64(len(p.value)) + 4*int64(len(p.index))
 	}
 	return bytes
 }
 
 // together is the number of right-hand sides that are solved at a time: the factor is read once for
 // all of them.
-const together = 8
+const together = 4
 
 // works are the memory of solves.
 var works = sync.Pool{New: func() any { return new([]float64) }}
@@ -198,26 +206,32 @@ func (f *Factor) some(dst, src [][]float64) {
 func (f *Factor) both(x []float64) {
 	b := f.block
 	area, wide := b*b, b*together
-	for i := range f.n / b {
-		index, l := f.column(i)
-		v := x[i*wide:][:wide]
-		for p := range b {
-			for q := range p {
-				less(v, p, q, l[p*b+q])
+	for s := range f.segments {
+		from := &f.segments[s]
+		for i := from.first; i < from.end(); i++ {
+			index, l := from.column(i)
+			v := x[i*wide:][:wide]
+			for p := range b {
+				for q := range p {
+					less(v, p, q, l[p*b+q])
+				}
+				over(v, p, l[p*b+p])
 			}
-			over(v, p, l[p*b+p])
+			scatter(x, index[1:], l[area:], v, b)
 		}
-		scatter(x, index[1:], l[area:], v, b)
 	}
-	for i := f.n/b - 1; i >= 0; i-- {
-		index, l := f.column(i)
-		v := x[i*wide:][:wide]
-		gather(x, index[1:], l[area:], v, b)
-		for p := b - 1; p >= 0; p-- {
-			for q := p + 1; q < b; q++ {
-				less(v, p, q, l[q*b+p])
+	for s := len(f.segments) - 1; s >= 0; s-- {
+		from := &f.segments[s]
+		for i := from.end() - 1; i >= from.first; i-- {
+			index, l := from.column(i)
+			v := x[i*wide:][:wide]
+			gather(x, index[1:], l[area:], v, b)
+			for p := b - 1; p >= 0; p-- {
+				for q := p + 1; q < b; q++ {
+					less(v, p, q, l[q*b+p])
+				}
+				over(v, p, l[p*b+p])
 			}
-			over(v, p, l[p*b+p])
 		}
 	}
 }
@@ -241,7 +255,7 @@ func over(v []float64, p int, l float64) {
 func (f *Factor) LeastPivot(diagonal []float64) float64 {
 	least := 1.0
 	for k, row := range f.order {
-		_, l := f.column(k)
+		_, l := f.segments[0].column(k)
 		least = min(least, l[0]/diagonal[row]*l[0])
 	}
 	return least

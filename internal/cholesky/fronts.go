@@ -3,7 +3,6 @@ package cholesky
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
 
 	"gonum.org/v1/gonum/blas"
@@ -155,10 +154,10 @@ func (a *Analysis) Factorize(value []float64) (*Factor, error) {
 func (a *Analysis) FactorizeInto(f *Factor, value []float64) error {
 	n := len(a.order)
 	if f.segments == nil {
-		all := segment{index: make([]int32, a.stored), value: make([]float64, a.stored)}
-		*f = Factor{n: n, block: 1, order: a.order, ptr: make([]int64, n+1), segments: []segment{all},
-			shift: bits.Len(uint(n))}
-		a.lay(f)
+		f.n, f.block, f.order = n, 1, a.order
+		f.segments = []segment{{ptr: make([]int64, n+1), index: make([]int32, a.stored),
+			value: make([]float64, a.stored), area: 1}}
+		a.lay(&f.segments[0])
 	}
 	left := make([][]float64, len(a.nodes))
 	fresh := func() *fronts {
@@ -178,16 +177,16 @@ func (a *Analysis) FactorizeInto(f *Factor, value []float64) error {
 	return err
 }
 
-func (a *Analysis) lay(f *Factor) {
+func (a *Analysis) lay(p *segment) {
 	for i := range a.nodes {
 		s := &a.nodes[i]
 		at := s.at
 		for k := range a.width(i) {
-			f.ptr[int(s.first)+k] = at
-			at += int64(copy(f.segments[0].index[at:], s.rows[k:]))
+			p.ptr[int(s.first)+k] = at
+			at += int64(copy(p.index[at:], s.rows[k:]))
 		}
 	}
-	f.ptr[f.n] = a.stored
+	p.ptr[len(a.order)] = a.stored
 }
 
 // fronts is the memory of one goroutine.

@@ -37,7 +37,7 @@ func TestFactorize(t *testing.T) {
 		entries := int64(0)
 		for k := range n {
 			column := make([]float64, n)
-			index, value := f.column(k)
+			index, value := f.segments[0].column(k)
 			for u, i := range index {
 				column[i] = value[u]
 			}
@@ -49,7 +49,7 @@ func TestFactorize(t *testing.T) {
 			if index[0] != int32(k) {
 				t.Fatalf("%v: column %d does not begin with its diagonal entry", size, k)
 			}
-			entries += f.ptr[k+1] - f.ptr[k]
+			entries += f.segments[0].ptr[k+1] - f.segments[0].ptr[k]
 		}
 		if entries != a.stored || float64(a.Nonzeros) < (1-mostZeros)*float64(entries)-8 {
 			t.Errorf("%v: %d entries are stored for %d", size, entries, a.Nonzeros)

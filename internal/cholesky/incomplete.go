@@ -1,14 +1,19 @@
 package cholesky
 
 import (
+	"errors"
 	"math"
 	"slices"
+
+	"surepipe/internal/lists"
+	"surepipe/internal/parallel"
 )
 
-// Incomplete computes an approximate L, column by column, without the entries whose size relative to
-// the root of the two diagonal entries of S is below a tolerance (a threshold incomplete Cholesky
-// factorization: Munksgaard 1980; Lin and More 1999). L L* is positive definite: where a pivot is lost
-// to what was left out, the diagonal entry of S takes its place. Where the rows of L grow far beyond those of a
+// Incomplete computes an approximate L, column by column, without some entries (a threshold incomplete Cholesky
+// factorization: Munksgaard 1980; Lin and More 1999). For an S whose least eigenvalue is about 1 these are those below
+// a tolerance times the fourth root of the two diagonal entries of S: what is left out is then small beside that
+// eigenvalue, and, where these entries are large, beside them. L L* is positive definite: where a pivot is lost to what
+// was left out, the diagonal entry of S takes its place. Where the rows of L grow far beyond those of a
 // complete factor, whose squares add up to the diagonal of S, fewer entries are left out, and at last that diagonal is
 // made larger (Manteuffel 1980).
 func (a *Analysis) Incomplete(value []float64, drop float64) *Factor {
@@ -34,86 +39,239 @@ const leastMore = 1e-3
 // mostGrowth is the size of a row's squares, relative to the diagonal, at which the factor is of no use.
 const mostGrowth = 100
 
-// incomplete is the factor with the diagonal multiplied; nil where it grows too much. Its entries are blocks, which are
-// left out as a whole.
+// incompletion is an incomplete factorization with the diagonal multiplied. Its entries are blocks, which are left out
+// as a whole.
+type incompletion struct {
+	a           *Analysis
+	value       []float64
+	drop, times float64
+	f           *Factor
+	of          []int32   // of a column, its segment
+	root, size  []float64 // of the diagonal
+	squares     []float64 // of the rows, relative to the diagonal
+	// Columns whose next row to be eliminated is k are a list: first[k], after[first[k]], ...
+	first, after, next []int32 // next: how many of a column's are done
+	top                []int32 // of a column above all trees, its number among these
+	tops               int
+}
+
+// incomplete is that factor; nil where it grows too much. Trees of the elimination tree are factorized at the same
+// time, and then what is above them. The bits do not depend on the number of processors.
 func (a *Analysis) incomplete(value []float64, drop, times float64) *Factor {
 	b := a.block
-	n, area := len(a.order)/b, b*b
-	f := &Factor{n: n * b, block: b, order: a.order, ptr: make([]int64, 1, n+1), shift: segmentShift}
-	var s *segment // the last one
-	root := a.roots(value, times)
-	squares := make([]float64, len(root)) // of the rows, relative to the diagonal
-	// Columns whose next row to be eliminated is k are a list: first[k], after[first[k]], ...
-	first, after, next := make([]int32, n), make([]int32, n), make([]int32, n) // next: how many of a column's are done
-	for k := range first {
-		first[k] = -1
+	n := len(a.order) / b
+	w := &incompletion{a: a, value: value, drop: drop, times: times,
+		f:  &Factor{n: n * b, block: b, order: a.order},
+		of: make([]int32, n), root: a.roots(value, times), squares: make([]float64, n*b),
+		first: slices.Repeat([]int32{-1}, n), after: make([]int32, n), next: make([]int32, n), top: make([]int32, n)}
+	w.size = lists.Map(w.root, math.Sqrt)
+	trees, above := w.divide()
+	fresh := func() *column { return &column{b: b, top: w.top} }
+	if parallel.Each(len(trees), fresh, func(i int, c *column) error { return w.eliminate(trees[i], c) }) != nil {
+		return nil
 	}
-	c := &column{b: b, x: make([]float64, n*area), since: make([]int32, n)}
+	for _, r := range trees {
+		for j := r.lo; j < r.hi; j++ {
+			index, l := w.column(j)
+			done := int(w.next[j])
+			for u, i := range index[done:] {
+				if !w.count(i, l[(done+u)*b*b:][:b*b]) {
+					return nil
+				}
+			}
+			w.link(j, index)
+		}
+	}
+	c := fresh()
+	for _, r := range above {
+		if w.eliminate(r, c) != nil {
+			return nil
+		}
+	}
+	return w.f
+}
+
+// stretch is some consecutive columns.
+type stretch struct {
+	lo, hi int
+	tree   bool // trees of the elimination tree
+}
+
+// divide divides the columns into trees and the others, and makes the segments.
+func (w *incompletion) divide() (trees, above []stretch) {
+	b, n := w.a.block, len(w.of)
+	parent := func(k int) int { return int(w.a.parent[k*b+b-1]) / b } // 0 for none
+	size, tree := slices.Repeat([]int{1}, n), make([]bool, n)
 	for k := range n {
-		c.k, c.since[k], c.at = k, int32(k)+1, c.at[:0]
-		a.load(c, value, times)
-		for j := first[k]; j >= 0; {
-			following := after[j]
-			index, l := f.column(int(j))
-			done := int(next[j])
+		if p := parent(k); p > k {
+			size[p] += size[k]
+		}
+	}
+	for k := n - 1; k >= 0; k-- {
+		p := parent(k)
+		tree[k] = shares*size[k] <= n || p > k && tree[p]
+	}
+	var all []stretch
+	for k := range n {
+		last := len(all) - 1
+		root := tree[k] && (parent(k) <= k || !tree[parent(k)])
+		switch {
+		case root && last >= 0 && all[last].tree && all[last].hi == k-size[k]+1 && shares*(k+1-all[last].lo) <= n:
+			all[last].hi = k + 1
+		case root:
+			all = append(all, stretch{k - size[k] + 1, k + 1, true})
+		case !tree[k]:
+			w.top[k] = int32(w.tops)
+			w.tops++
+			if last >= 0 && !all[last].tree {
+				all[last].hi = k + 1
+			} else {
+				all = append(all, stretch{k, k + 1, false})
+			}
+		}
+	}
+	for _, r := range all {
+		for k := r.lo; k < r.hi; k++ {
+			if (k-r.lo)%segmentColumns == 0 {
+				w.f.segments = append(w.f.segments, segment{first: k, area: int64(b * b)})
+			}
+			w.of[k] = int32(len(w.f.segments) - 1)
+		}
+		if r.tree {
+			trees = append(trees, r)
+		} else {
+			above = append(above, r)
+		}
+	}
+	return trees, above
+}
+
+func (w *incompletion) column(k int) (index []int32, value []float64) {
+	return w.f.segments[w.of[k]].column(k)
+}
+
+// link puts a column on the list of its next row.
+func (w *incompletion) link(j int, index []int32) {
+	if done := int(w.next[j]); done < len(index) {
+		w.after[j], w.first[index[done]] = w.first[index[done]], int32(j)
+	}
+}
+
+// count adds a block to the squares of its rows, and returns false where these are too large.
+func (w *incompletion) count(i int32, x []float64) bool {
+	b := w.a.block
+	for p, v := range x {
+		at := int(i)*b + p/b
+		if w.squares[at] += v / w.root[at] * (v / w.root[at]); !(w.squares[at] <= mostGrowth) {
+			return false
+		}
+	}
+	return true
+}
+
+var errGrowth = errors.New("cholesky: the rows of an incomplete factor grow too much")
+
+// eliminate finds the columns of a stretch. What those of a tree take from columns above it is left for later.
+func (w *incompletion) eliminate(r stretch, c *column) error {
+	b, area := c.b, c.b*c.b
+	end := len(w.of)
+	if r.tree {
+		end = r.hi
+	}
+	c.begin(r, w.tops)
+	usual := 0
+	for k := r.lo; k < r.hi; k++ {
+		s := &w.f.segments[w.of[k]]
+		if k == s.first {
+			s.index, s.value = make([]int32, 0, usual), make([]float64, 0, usual*area)
+			s.ptr = make([]int64, 1, min(segmentColumns, r.hi-k)+1)
+		}
+		c.start(k)
+		w.a.load(c, w.value, w.times)
+		for j := w.first[k]; j >= 0; {
+			following := w.after[j]
+			index, l := w.column(int(j))
+			done := int(w.next[j])
 			c.subtract(index[done:], l[done*area:])
-			if next[j]++; done+1 < len(index) {
-				row := index[done+1]
-				after[j], first[row] = first[row], j
+			if w.next[j]++; done+1 < len(index) && int(index[done+1]) < end {
+				w.link(int(j), index)
 			}
 			j = following
 		}
 		l := c.block(int32(k))
-		factorize(l, b, root[k*b:])
-		if k&(1<<segmentShift-1) == 0 {
-			s = f.extend()
-		}
+		factorize(l, b, w.root[k*b:])
+		from := len(s.index)
 		s.index, s.value = append(s.index, int32(k)), append(s.value, l...)
 		l = s.value[len(s.value)-area:]
 		slices.Sort(c.at)
 		for _, i := range c.at {
 			x := c.block(i)
-			if !large(x, b, drop, root[k*b:], root[int(i)*b:]) {
+			if !large(x, b, w.drop, w.size[k*b:], w.size[int(i)*b:]) {
 				continue
 			}
 			divide(x, l, b)
-			for p, v := range x {
-				at := int(i)*b + p/b
-				if squares[at] += v / root[at] * (v / root[at]); !(squares[at] <= mostGrowth) {
-					return nil
-				}
+			if int(i) < end && !w.count(i, x) {
+				return errGrowth
 			}
 			s.index, s.value = append(s.index, i), append(s.value, x...)
 		}
 		c.clear()
-		f.ptr = append(f.ptr, s.from+int64(len(s.index)))
-		if next[k] = 1; f.ptr[k+1]-f.ptr[k] > 1 {
-			index, _ := f.column(k)
-			row := index[1]
-			after[k], first[row] = first[row], int32(k)
+		s.ptr = append(s.ptr, int64(len(s.index)))
+		if w.next[k] = 1; len(s.index) > from+1 && int(s.index[from+1]) < end {
+			w.link(k, s.index[from:])
 		}
+		usual = max(usual, len(s.index))
 	}
-	return f
+	return nil
 }
 
-// column is a column of blocks, and where they are beside the diagonal.
+// column is a column of blocks of a stretch, and where they are beside the diagonal: in the rows of the stretch where
+// it is of trees, and in those above all trees.
 type column struct {
-	b, k  int
-	x     []float64 // 0 elsewhere
-	since []int32   // of a block: 1 more than the last column that it was in
-	at    []int32
+	b, k   int
+	lo, hi int     // the rows of the stretch
+	top    []int32 // of a row above all trees, its number
+	x      []float64
+	since  []int32 // of a block: 1 more than the last column that it was in
+	at     []int32
+}
+
+// begin makes room for the columns of a stretch.
+func (c *column) begin(r stretch, tops int) {
+	if c.lo, c.hi = r.lo, r.lo; r.tree {
+		c.hi = r.hi
+	}
+	if n := c.hi - c.lo + tops; len(c.since) < n {
+		c.x, c.since = make([]float64, n*c.b*c.b), make([]int32, n)
+	}
+}
+
+// place is that of a row in x.
+func (c *column) place(i int32) int {
+	if int(i) < c.hi {
+		return int(i) - c.lo
+	}
+	return c.hi - c.lo + int(c.top[i])
 }
 
 // block is that in a row of blocks.
 func (c *column) block(i int32) []float64 {
 	area := c.b * c.b
-	return c.x[int(i)*area:][:area]
+	return c.x[c.place(i)*area:][:area]
 }
 
-func (c *column) touch(i int32) {
-	if k := int32(c.k) + 1; c.since[i] != k {
-		c.since[i], c.at = k, append(c.at, i)
+func (c *column) start(k int) {
+	c.k, c.at = k, c.at[:0]
+	c.since[c.place(int32(k))] = int32(k) + 1
+}
+
+// touch is the place of a row that is in the column.
+func (c *column) touch(i int32) int {
+	at := c.place(i)
+	if k := int32(c.k) + 1; c.since[at] != k {
+		c.since[at], c.at = k, append(c.at, i)
 	}
+	return at
 }
 
 func (c *column) clear() {
@@ -136,8 +294,7 @@ func (a *Analysis) load(c *column, value []float64, times float64) {
 			if a.index[u] == col {
 				v *= times
 			}
-			c.touch(int32(row / b))
-			c.x[row*b+q] += v
+			c.x[(c.touch(int32(row/b))*b+row%b)*b+q] += v
 		}
 	}
 }
@@ -149,14 +306,12 @@ func (c *column) subtract(index []int32, value []float64) {
 	case 1:
 		l := value[0]
 		for u, i := range index {
-			c.touch(i)
-			c.x[i] -= l * value[u]
+			c.x[c.touch(i)] -= l * value[u]
 		}
 	case 3:
 		l := [9]float64(value)
 		for u, i := range index {
-			c.touch(i)
-			x, v := (*[9]float64)(c.x[int(i)*9:]), (*[9]float64)(value[u*9:])
+			x, v := (*[9]float64)(c.x[c.touch(i)*9:]), (*[9]float64)(value[u*9:])
 			for p := 0; p < 9; p += 3 {
 				v0, v1, v2 := v[p], v[p+1], v[p+2]
 				x[p] -= v0*l[0] + v1*l[1] + v2*l[2]
@@ -238,20 +393,9 @@ func (a *Analysis) roots(value []float64, times float64) []float64 {
 	return root
 }
 
-// segmentShift makes segments small beside a factor that has many: a segment grows as it is filled, and the factor as a
-// whole does not.
-const segmentShift = 12
-
-// extend adds a segment with room for as many blocks as the one before has.
-func (f *Factor) extend() *segment {
-	s, usual := segment{from: f.ptr[len(f.ptr)-1]}, 0
-	if n := len(f.segments); n > 0 {
-		usual = len(f.segments[n-1].index)
-	}
-	s.index, s.value = make([]int32, 0, usual), make([]float64, 0, usual*f.block*f.block)
-	f.segments = append(f.segments, s)
-	return &f.segments[len(f.segments)-1]
-}
+// segmentColumns makes segments small beside a factor that has many: a segment grows as it is filled, and the factor as
+// a whole does not.
+const segmentColumns = 1 << 12
 
 // leastPivot is the size of a pivot relative to the diagonal entry below which it counts as lost.
 const leastPivot = 1e-8

@@ -3,6 +3,7 @@ package cholesky
 import (
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -51,6 +52,14 @@ func testIncomplete(t *testing.T, a *Analysis, value []float64, width int) {
 			t.Errorf("blocks of %d, drop %g: the solution is off by %.2g of its size, want at most %g", width, c.drop,
 				off, c.near)
 		}
+		procs := runtime.GOMAXPROCS(1)
+		again := a.Incomplete(value, c.drop)
+		runtime.GOMAXPROCS(procs)
+		if !slices.EqualFunc(f.segments, again.segments, func(p, q segment) bool {
+			return p.first == q.first && slices.Equal(p.index, q.index) && slices.Equal(p.value, q.value)
+		}) {
+			t.Errorf("blocks of %d, drop %g: a factor by one processor has other bits", width, c.drop)
+		}
 		if c.drop > 0 && f.Bytes() > exact.Bytes()/2 {
 			t.Errorf("blocks of %d, drop %g: %d bytes, of %d of the complete factor", width, c.drop, f.Bytes(),
 				exact.Bytes())
@@ -68,7 +77,7 @@ func TestIncompleteKeepsPositive(t *testing.T) {
 		}
 		f := Analyze(ptr, index, math.MaxInt64).Incomplete(value, 0.1)
 		for i := range f.n / f.block {
-			_, l := f.column(i)
+			_, l := f.at(i).column(i)
 			for p := range f.block {
 				if v := l[p*f.block+p]; !(v > 0) {
 					t.Errorf("pivot %d of block %d is %g", p, i, v)

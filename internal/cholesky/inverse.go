@@ -3,6 +3,8 @@ package cholesky
 import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+
+	"surepipe/internal/parallel"
 )
 
 // Inverse returns the entries of S^{-1} at the places of the analysis, for a factor of S by it
@@ -110,6 +112,9 @@ func (a *Analysis) mirror(dst []float64) {
 	}
 }
 
+// normalColumns is the number of columns that a processor writes at a time.
+const normalColumns = 1 << 14
+
 // Normal returns the columns of M* diag(weight) M, for a sparse M whose row i has value[u] in column
 // index[u] for ptr[i] <= u < ptr[i+1], n columns, each with its diagonal entry first. Rows of weight 0
 // have their places too.
@@ -132,38 +137,50 @@ func Normal(n int, ptr, index []int, value, weight []float64) (columns []int64, 
 	}
 	// The places first: a slice that grows takes twice as much memory.
 	columns = make([]int64, n+1)
-	seen := make([]int64, n) // of a row: 1 more than the last column that it was in
-	for j := range n {
-		seen[j] = int64(j) + 1
-		columns[j+1] = columns[j] + 1
-		for _, u := range by[reads[j]:reads[j+1]] {
-			for _, c := range index[ptr[at[u]]:ptr[at[u]+1]] {
-				if seen[c] <= int64(j) {
-					seen[c] = int64(j) + 1
-					columns[j+1]++
+	fresh := func() []int64 { return make([]int64, n) }
+	some := func(f func(lo, hi int, seen []int64)) {
+		_ = parallel.Each(parallel.Parts(n, normalColumns), fresh, func(i int, seen []int64) error {
+			f(i*normalColumns, min((i+1)*normalColumns, n), seen)
+			return nil
+		})
+	}
+	some(func(lo, hi int, seen []int64) { // of a row: 1 more than the last column that it was in
+		for j := lo; j < hi; j++ {
+			mark := int64(j) + 1
+			seen[j], columns[j+1] = mark, 1
+			for _, u := range by[reads[j]:reads[j+1]] {
+				for _, c := range index[ptr[at[u]]:ptr[at[u]+1]] {
+					if seen[c] != mark {
+						seen[c] = mark
+						columns[j+1]++
+					}
 				}
 			}
 		}
+	})
+	for j := range n {
+		columns[j+1] += columns[j]
 	}
 	rows, entries = make([]int32, columns[n]), make([]float64, columns[n])
-	clear(seen) // of a row, where its entry of the column is, plus 1
-	for j := range n {
-		from := columns[j]
-		to := from + 1
-		rows[from], seen[j] = int32(j), to
-		for _, u := range by[reads[j]:reads[j+1]] {
-			i := at[u]
-			w := weight[i] * value[u]
-			for v := ptr[i]; v < ptr[i+1]; v++ {
-				c := index[v]
-				if seen[c] <= from {
-					rows[to] = int32(c)
-					to++
-					seen[c] = to
+	some(func(lo, hi int, seen []int64) { // of a row, where its entry of the column is, plus 1
+		for j := lo; j < hi; j++ {
+			from := columns[j]
+			to := from + 1
+			rows[from], seen[j] = int32(j), to
+			for _, u := range by[reads[j]:reads[j+1]] {
+				i := at[u]
+				w := weight[i] * value[u]
+				for v := ptr[i]; v < ptr[i+1]; v++ {
+					c := index[v]
+					if seen[c] <= from || seen[c] > to {
+						rows[to] = int32(c)
+						to++
+						seen[c] = to
+					}
+					entries[seen[c]-1] += w * value[v]
 				}
-				entries[seen[c]-1] += w * value[v]
 			}
 		}
-	}
+	})
 	return columns, rows, entries
 }
