@@ -221,19 +221,11 @@ func (s *sweep) said(p *SweepPoint) (risk.Criterion, []float64) {
 	return risk.GCV, says
 }
 
-// worthSharing are the entries of A in all fits from which on another processor is woken for them.
-const worthSharing = 1 << 16
-
 func (s *sweep) audit(ctx context.Context, p *SweepPoint, criterion risk.Criterion, says []float64, f folds.Folds,
 	splits []folds.Split) (*Audit, error) {
 	errs := make([]float64, len(s.y))
 	err := s.onDevice(ctx, func(on *instance) error {
 		workers := max(s.o.Parallel, runtime.GOMAXPROCS(0))
-		if a := on.f.Problem.A; a != nil {
-			if d, n := a.Dims(); float64(d)*float64(n)*float64(len(splits)) < worthSharing {
-				workers = 1
-			}
-		}
 		return on.without(ctx, splits, workers,
 			func(ctx context.Context, _ int, r *refit) error {
 				some, _, err := r.errors(ctx, p.Weights, start{held: p.solved})

@@ -45,9 +45,18 @@ type refit struct {
 // errors are means that are known to a hundredth at best, and nothing is differentiated.
 const refitSlack = 100
 
-// without calls fit for the family without what each split leaves out, as many at once as workers.
+// worthSharing are the entries of A in all fits from which on another processor is woken for them.
+const worthSharing = 1 << 16
+
+// without calls fit for the family without what each split leaves out, as many at once as workers; one after the other
+// where all are little work.
 func (s *instance) without(ctx context.Context, splits []folds.Split, workers int,
 	fit func(ctx context.Context, k int, r *refit) error) error {
+	if a := s.f.Problem.A; a != nil {
+		if d, n := a.Dims(); float64(d)*float64(n)*float64(len(splits)) < worthSharing {
+			workers = 1
+		}
+	}
 	return inParallel(ctx, len(splits), workers, func(ctx context.Context, k int) error {
 		if s.f.BlackBox != nil {
 			return fit(ctx, k, &refit{of: s, split: splits[k]})
@@ -101,7 +110,7 @@ func (s *instance) refit(ctx context.Context, split folds.Split, kept *rewrite.K
 	defer recovered(&err)
 	r := &refit{of: s, split: split, kept: kept}
 	f := s.f
-	f.Problem = kept.Problem(nil)
+	f.Problem = kept.Problem()
 	r.joint, r.rest = loss.StructureOf(s.f.Problem.Loss).Joint, loss.StructureOf(f.Problem.Loss).Joint
 	f.Settings.Derivative, f.Settings.Images = vjp.None, false
 	f.Settings.Tol = min(refitSlack*cmp.Or(f.Settings.Tol, vjp.DefaultTol), 0.5)

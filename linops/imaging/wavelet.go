@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
@@ -161,17 +162,12 @@ func (a *Wavelet) Coefficients() (rows, cols int) { return a.rows, a.cols }
 // sparsity penalty should not include.
 func (a *Wavelet) Averages() []int {
 	r, c := a.size(a.levels)
-	return block(0, r, 0, c, a.cols)
+	return corner(r, c, a.cols)
 }
 
-func block(r0, r1, c0, c1, cols int) []int {
-	idx := make([]int, 0, (r1-r0)*(c1-c0))
-	for r := r0; r < r1; r++ {
-		for c := c0; c < c1; c++ {
-			idx = append(idx, r*cols+c)
-		}
-	}
-	return idx
+// corner are the first rows x columns places of an image with cols columns.
+func corner(rows, columns, cols int) []int {
+	return lists.Make(rows*columns, func(i int) int { return i/columns*cols + i%columns })
 }
 
 func (a *Wavelet) size(levels int) (r, c int) {

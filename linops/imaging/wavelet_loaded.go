@@ -64,11 +64,11 @@ func (a *Wavelet) Load(dev array.Device) {
 		if l == 0 {
 			level.from = array.Shape{Rows: a.height, Cols: a.width}
 		} else {
-			level.averages = a.listed(dev, block(0, r, 0, c, 2*c))
+			level.averages = a.listed(dev, corner(r, c, 2*c))
 		}
 		level.down = a.put(dev, a.splitMatrix(r, level.from.Rows))
 		level.along = a.put(dev, a.splitMatrix(c, level.from.Cols))
-		merged := block(0, r, 0, c, a.cols)
+		merged := corner(r, c, a.cols)
 		for i, j := range merged {
 			place[j] = on.results + i
 			if u, v := i/c, i%c; l < a.levels-1 && u < r/2 && v < c/2 {

@@ -140,9 +140,9 @@ func newNuclearDerivative(dev array.Device, w *svd, r int, tau float64) *nuclear
 		dev.Copy(j.left.Reshape(n, r), shrunk)
 		dev.Copy(j.right.Reshape(m, r), shrunk)
 	case j.onLeft():
-		each(j.left.Reshape(r, n), d, 1)
+		each(j.left.Reshape(r, n), d)
 	default:
-		each(j.right.Reshape(r, m), d, 1)
+		each(j.right.Reshape(r, m), d)
 	}
 	return j
 }
@@ -156,9 +156,9 @@ func transposition(dev array.Device, r int) array.Index {
 	return dev.NewIndex(swap)
 }
 
-func each(dst array.Batch, d []float64, sign float64) {
+func each(dst array.Batch, d []float64) {
 	dev := dst.Device()
-	dev.Fill(dst, sign)
+	dev.Fill(dst, 1)
 	dev.LinEach(dst, d, dst, nil, array.Batch{})
 }
 

@@ -68,14 +68,10 @@ func Keep(p engine.Problem, rows []int) (_ *Kept, err error) {
 	return kept, err
 }
 
-// Problem is the problem, by the regularizer r of that of all observations.
-func (k *Kept) Problem(r prox.Prox) engine.Problem {
-	p := k.problem
-	p.R = k.Regularizer(r)
-	return p
-}
+// Problem is the problem, without its regularizer.
+func (k *Kept) Problem() engine.Problem { return k.problem }
 
-// Regularizer is share r, which refers to r.
+// Regularizer is share r, which refers to r, for the regularizer r of the problem of all observations.
 func (k *Kept) Regularizer(r prox.Prox) prox.Prox {
 	if k.share == 1 {
 		return r
