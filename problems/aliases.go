@@ -25,8 +25,10 @@ type (
 	Noise   = spec.Noise
 	// Estimate is an estimate of sigma2.
 	Estimate = noise.Estimate
-	// NoiseShared is the noise that pixels of an image, or its channels, have in common.
-	NoiseShared = noise.Shared
+	// NoiseImage is an image whose blocks tell how its noise is.
+	NoiseImage = noise.Image
+	// NoiseUneven is noise whose variance differs between parts of an image.
+	NoiseUneven = noise.Uneven
 	// Spec is a specification, SpecFiles are the files that replace its own, and SpecError is an error with a line.
 	Spec      = spec.Spec
 	SpecFiles = spec.Files

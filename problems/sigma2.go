@@ -66,27 +66,23 @@ func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
 	return noise.Choose(method, o)
 }
 
-// SharedNoise says what pixels and channels of y have in common of their noise, where y is an image; sigma2 is 0 where
-// it is not known but from y.
-func SharedNoise(name string, data Data, sigma2 float64) NoiseShared {
+// ImageOf is y as an image, of which its blocks tell how its noise is; ok is false where it is none.
+func ImageOf(name string, data Data) (m NoiseImage, ok bool) {
 	shape := data.YShape
-	channels := 1
+	m.Y, m.Channels = data.Y, 1
 	if len(shape) == 3 && shape[2] <= spec.MostChannels {
-		shape, channels = shape[:2], shape[2]
+		shape, m.Channels = shape[:2], shape[2]
 	}
 	if len(shape) != 2 {
-		return NoiseShared{}
+		return m, false
 	}
 	s, _, err := specification(name, data)
 	if err != nil {
-		return NoiseShared{}
+		return m, false
 	}
-	data.YShape = shape
+	data.YShape, m.Rows, m.Columns = shape, shape[0], shape[1]
 	o, err := observed(s, data)
-	if err != nil || !o.Pixels() || len(data.Y) != shape[0]*shape[1]*channels {
-		return NoiseShared{}
-	}
-	return noise.SharedNoise(data.Y, shape[0], shape[1], channels, sigma2)
+	return m, err == nil && o.Pixels() && len(m.Y) == m.Rows*m.Columns*m.Channels
 }
 
 func observed(s *spec.Spec, data Data) (o noise.Observed, err error) {

@@ -10,6 +10,18 @@ import (
 	"surepipe/internal/lists"
 )
 
+// Image is y as the pixels of an image, row by row, with its channels side by side.
+type Image struct {
+	Y                       []float64
+	Rows, Columns, Channels int
+}
+
+// plane is that of a channel.
+func (m Image) plane(channel int) plane {
+	y := lists.Make(m.Rows*m.Columns, func(i int) float64 { return m.Y[i*m.Channels+channel] })
+	return planeOf(y, m.Rows, m.Columns)
+}
+
 // Shared is the noise that pixels of an image, or its channels, seem to have in common.
 type Shared struct {
 	// High is the energy of a coefficient of the highest frequencies in the smoothest blocks, which texture only adds
@@ -53,16 +65,17 @@ type spectrum struct {
 // nextTexture is the least of the frequencies that are compared with the highest.
 const nextTexture = 6
 
-// SharedNoise compares the spectrum of the noise in the smoothest blocks of 8 x 8 pixels of an image (rows, cols,
-// channels) with that of white noise, which is independent over channels. Blocks are ordered by one half of their
-// middle frequencies and compared by the other, so that the order does not bias what is compared. sigma2 is the
+// Shared compares the spectrum of the noise in the smoothest blocks of 8 x 8 pixels of an image with that of white
+// noise, which is independent over channels. Blocks are ordered by one half of their middle frequencies and compared
+// by the other, so that the order does not bias what is compared. sigma2 is the
 // variance of the noise, 0 where it is not known but from y: texture that is everywhere then looks like noise. An
 // image without noise, or too small, shares none.
-func SharedNoise(y []float64, rows, cols, channels int, sigma2 float64) (s Shared) {
-	if (rows/blockSide)*(cols/blockSide) < fewShared {
+func (m Image) Shared(sigma2 float64) (s Shared) {
+	channels := m.Channels
+	if (m.Rows/blockSide)*(m.Columns/blockSide) < fewShared {
 		return s
 	}
-	blocks := spectra(y, rows, cols, channels)
+	blocks := m.spectra()
 	if len(blocks) < fewShared {
 		return s
 	}
@@ -147,21 +160,19 @@ var nextSizes = func() (n [2]float64) {
 }()
 
 // spectra are those of the blocks that hold noise in all channels.
-func spectra(y []float64, rows, cols, channels int) (all []spectrum) {
-	planes := lists.Make(channels, func(k int) plane {
-		return planeOf(lists.Make(rows*cols, func(i int) float64 { return y[i*channels+k] }), rows, cols)
-	})
+func (m Image) spectra() (all []spectrum) {
+	planes := lists.Make(m.Channels, m.plane)
 	var pixels [blockSide][]float64
-	for r := 0; r+blockSide <= rows; r += blockSide {
-		for c := 0; c+blockSide <= cols; c += blockSide {
-			s := spectrum{high: make([][]float64, 0, channels)}
+	for r := 0; r+blockSide <= m.Rows; r += blockSide {
+		for c := 0; c+blockSide <= m.Columns; c += blockSide {
+			s := spectrum{high: make([][]float64, 0, m.Channels)}
 			for _, p := range planes {
 				if !p.block(&pixels, r, c) {
 					break
 				}
 				s.add(cosineTransform(&pixels))
 			}
-			if len(s.high) == channels {
+			if len(s.high) == m.Channels {
 				all = append(all, s)
 			}
 		}

@@ -44,6 +44,11 @@ var (
 			"error is too small",
 		Do: "start from the raw image; else average blocks of pixels to a smaller one until this is not said, and " +
 			"where only channels share noise denoise each alone; compare `--sigma2 auto`"})
+	UnevenNoise = row(Kind{Code: "uneven-noise", Severity: Caution, Run: true,
+		Says: "the noise of an image is stronger in bright than in dark parts, as that of photons, or in some places " +
+			"or channels: `sigma2`, SURE, GCV, leave-one-out and error bars take it for the same everywhere",
+		Do: "of counts of photons take 2 sqrt(y + 3/8), or `noise: anscombe` in a specification; divide y, or each " +
+			"channel, by the standard deviation of its noise; start from raw values"})
 	CoarseRounding = row(Kind{Code: "coarse-rounding", Run: true,
 		Says: "the values of y are rounded so coarsely that the variance of the rounding, a twelfth of the step's " +
 			"square, matters beside `sigma2`",

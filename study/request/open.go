@@ -9,7 +9,6 @@ import (
 	"surepipe/internal/noise"
 	"surepipe/pipeline"
 	"surepipe/problems"
-	"surepipe/problems/spec"
 	"surepipe/risk/warning"
 	"surepipe/stages"
 	"surepipe/study"
@@ -174,52 +173,6 @@ func (r *Request) checkOpen(j *study.Estimator) error {
 			"trusted; linopstest.Check looks for what is wrong", what))
 	}
 	return nil
-}
-
-// noteChannels says that channels of an image are the same, so that their noise is, too, and reports whether it did.
-func (r *Request) noteChannels(data problems.Data) bool {
-	if shape := data.YShape; len(shape) != 3 || shape[2] < 2 || shape[2] > spec.MostChannels {
-		return false
-	}
-	channels := data.YShape[2]
-	for k := 1; k < channels; k++ {
-		differ := false
-		for at := 0; at < len(data.Y) && !differ; at += channels {
-			differ = data.Y[at+k] != data.Y[at+k-1]
-		}
-		if !differ {
-			r.note(study.NewNote(warning.EqualChannels, "channels %d and %d of y, counted from 0, are the same, and "+
-				"their noise is: SURE, sigma2 and error bars take it for independent", k-1, k))
-			return true
-		}
-	}
-	return false
-}
-
-// notePixels says that pixels of an image, or its channels, seem to share their noise.
-func (r *Request) notePixels(data problems.Data, sigma2 float64) {
-	if r.Correlation != "" || !r.LossOf().Squared() {
-		return
-	}
-	if r.Estimate != nil {
-		sigma2 = 0
-	}
-	s := problems.SharedNoise(r.Problem, data, sigma2)
-	const smaller = "start from the raw image, or average blocks of pixels to a smaller one until this is not said"
-	switch {
-	case s.Neighbours && sigma2 > 0:
-		r.note(study.NewNote(warning.CorrelatedPixels, "the smoothest parts of y hold a variance of %.3g at the "+
-			"highest frequencies, and sigma2 is %.3g: neighbouring pixels share noise, which criteria and error bars "+
-			"take for independent, or sigma2 is too large there; %s", s.High, sigma2, smaller))
-	case s.Neighbours:
-		r.note(study.NewNote(warning.CorrelatedPixels, "the smoothest parts of y hold %.2g times the energy at middle "+
-			"frequencies that they hold at the highest ones: neighbouring pixels share noise, which criteria, sigma2 "+
-			"from y and error bars take for independent, or fine texture is everywhere; %s", s.Middle/s.High, smaller))
-	case s.Channels != 0:
-		r.note(study.NewNote(warning.CorrelatedPixels, "the noise of channels %d and %d, counted from 0, has a "+
-			"correlation of %.2g, and criteria and error bars take it for independent; start from the raw image, or "+
-			"denoise each channel alone", s.First, s.Second, s.Channels))
-	}
 }
 
 // leastFraction is the distance from a whole number, relative to it, that rounding errors explain.

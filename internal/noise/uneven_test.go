@@ -1,0 +1,60 @@
+package noise
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// White noise of one variance is even, also beside texture; noise that follows the brightness, the place or the channel
+// is told by what it follows.
+func TestUneven(t *testing.T) {
+	const rows, cols, draws = 264, 200, 10
+	source := rand.NewPCG(31, 1)
+	r := rand.New(source)
+	slope := func(i int) float64 { return 0.2 + 0.8*float64(i%cols)/cols } // of brightness, along the rows
+	for name, c := range map[string]struct {
+		channels int
+		texture  bool
+		variance func(i, channel int) float64
+		by       string
+		ratio    float64
+	}{
+		"white":             {channels: 1, variance: func(int, int) float64 { return 1 }},
+		"white, texture":    {channels: 1, texture: true, variance: func(int, int) float64 { return 1 }},
+		"white, in colours": {channels: 3, texture: true, variance: func(int, int) float64 { return 1 }},
+		"photons":           {channels: 1, variance: func(i, _ int) float64 { return slope(i) }, by: ByBrightness, ratio: 3},
+		"photons, texture": {channels: 1, texture: true, by: ByBrightness, ratio: 3,
+			variance: func(i, _ int) float64 { return slope(i) }},
+		"lower part": {channels: 1, by: ByPlace, ratio: 2,
+			variance: func(i, _ int) float64 { return 1 + math.Floor(float64(i/cols)*1.5/rows) }},
+		"a channel": {channels: 3, by: ByChannel, ratio: 2,
+			variance: func(_, k int) float64 { return 1 + float64(k/2) }},
+	} {
+		source.Seed(31, 1)
+		told, ratio := 0, 0.0
+		for range draws {
+			grain := normals(r, rows*cols, 4)
+			y := make([]float64, rows*cols*c.channels)
+			for i := range y {
+				p, k := i/c.channels, i%c.channels
+				y[i] = 30*slope(p) + math.Sqrt(c.variance(p, k))*r.NormFloat64()
+				if row := p / cols; c.texture && row > 0 && row < 2*rows/5 {
+					y[i] += (grain[p] + grain[p-cols]) / 2
+				}
+			}
+			u := Image{y, rows, cols, c.channels}.Uneven()
+			if u.By == c.by {
+				told++
+				ratio += u.Greatest / u.Least / draws
+			}
+		}
+		if told != draws || c.by != "" && math.Abs(math.Log(ratio/c.ratio)) > 0.3 {
+			t.Errorf("%s: %d of %d draws as expected, by %q, and a ratio of variances of %.2f for %g", name, told, draws,
+				c.by, ratio, c.ratio)
+		}
+	}
+	if u := (Image{make([]float64, 64*64), 64, 64, 1}).Uneven(); u != (Uneven{}) {
+		t.Errorf("an image of zeros: %+v", u)
+	}
+}

@@ -1,0 +1,83 @@
+package request
+
+import (
+	"fmt"
+
+	"surepipe/internal/noise"
+	"surepipe/problems"
+	"surepipe/problems/spec"
+	"surepipe/risk/warning"
+	"surepipe/study"
+)
+
+// noteChannels says that channels of an image are the same, so that their noise is, too, and reports whether it did.
+func (r *Request) noteChannels(data problems.Data) bool {
+	if shape := data.YShape; len(shape) != 3 || shape[2] < 2 || shape[2] > spec.MostChannels {
+		return false
+	}
+	channels := data.YShape[2]
+	for k := 1; k < channels; k++ {
+		differ := false
+		for at := 0; at < len(data.Y) && !differ; at += channels {
+			differ = data.Y[at+k] != data.Y[at+k-1]
+		}
+		if !differ {
+			r.note(study.NewNote(warning.EqualChannels, "channels %d and %d of y, counted from 0, are the same, and "+
+				"their noise is: SURE, sigma2 and error bars take it for independent", k-1, k))
+			return true
+		}
+	}
+	return false
+}
+
+// notePixels says that the noise of an image is stronger in some of its parts, and that its pixels or channels seem to
+// share their noise.
+func (r *Request) notePixels(data problems.Data, sigma2 float64) {
+	m, ok := problems.ImageOf(r.Problem, data)
+	if !ok || r.Correlation != "" || !r.LossOf().Squared() {
+		return
+	}
+	u := m.Uneven()
+	if u.By != "" {
+		r.note(study.NewNote(warning.UnevenNoise, "the variance of the noise is %.3g %s: sigma2, SURE, GCV and error "+
+			"bars take it for the same everywhere; %s", u.Least, unevenParts(u), unevenRemedies[u.By]))
+	}
+	if r.Estimate != nil || u.By != "" {
+		sigma2 = 0 // it is not that of the smoothest blocks
+	}
+	s := m.Shared(sigma2)
+	const smaller = "start from the raw image, or average blocks of pixels to a smaller one until this is not said"
+	switch {
+	case s.Neighbours && sigma2 > 0:
+		r.note(study.NewNote(warning.CorrelatedPixels, "the smoothest parts of y hold a variance of %.3g at the "+
+			"highest frequencies, and sigma2 is %.3g: neighbouring pixels share noise, which criteria and error bars "+
+			"take for independent, or sigma2 is too large there; %s", s.High, sigma2, smaller))
+	case s.Neighbours:
+		r.note(study.NewNote(warning.CorrelatedPixels, "the smoothest parts of y hold %.2g times the energy at middle "+
+			"frequencies that they hold at the highest ones: neighbouring pixels share noise, which criteria, sigma2 "+
+			"from y and error bars take for independent, or fine texture is everywhere; %s", s.Middle/s.High, smaller))
+	case s.Channels != 0:
+		r.note(study.NewNote(warning.CorrelatedPixels, "the noise of channels %d and %d, counted from 0, has a "+
+			"correlation of %.2g, and criteria and error bars take it for independent; start from the raw image, or "+
+			"denoise each channel alone", s.First, s.Second, s.Channels))
+	}
+}
+
+// unevenRemedies are what to do, by the parts that differ.
+var unevenRemedies = map[string]string{
+	noise.ByBrightness: "of counts of photons take 2 sqrt(y + 3/8), whose noise has variance 1, before; start from " +
+		"raw values that are not clipped or rescaled",
+	noise.ByPlace:   "divide y by a map of the noise's standard deviation, or crop to a part",
+	noise.ByChannel: "denoise each channel alone, or divide each by the standard deviation of its noise",
+}
+
+func unevenParts(u problems.NoiseUneven) string {
+	switch u.By {
+	case noise.ByBrightness:
+		return fmt.Sprintf("where y is about %.3g, and %.3g where it is about %.3g", u.LeastAt, u.Greatest,
+			u.GreatestAt)
+	case noise.ByChannel:
+		return fmt.Sprintf("in channel %g, counted from 0, and %.3g in channel %g", u.LeastAt, u.Greatest, u.GreatestAt)
+	}
+	return fmt.Sprintf("in one part of the image, and %.3g in another", u.Greatest)
+}
