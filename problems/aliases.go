@@ -23,6 +23,9 @@ type (
 	Loss    = spec.Loss
 	Effects = spec.Effects
 	Noise   = spec.Noise
+	// Layout describes the arrays of a named problem besides y, and Orders are a range of orders of differences.
+	Layout = spec.Layout
+	Orders = spec.Orders
 	// Estimate is an estimate of sigma2.
 	Estimate = noise.Estimate
 	// NoiseImage is an image whose blocks tell how its noise is.

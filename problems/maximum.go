@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
+	"surepipe/hutch"
 	"surepipe/linops"
 	"surepipe/problems/spec"
 	"surepipe/prox"
@@ -97,9 +98,7 @@ func (m *maximizer) of(name string) func() (float64, error) {
 			if err != nil {
 				return 0, err
 			}
-			if m.p.Loss.Squared() {
-				m.z = m.residual(free)
-			} else if m.z, err = m.slope(free); err != nil {
+			if m.z, err = m.slope(free); err != nil {
 				return 0, spec.WeightErrorf(name, "is given as a multiple of its maximum, which is not known: %v", err)
 			}
 		}
@@ -139,14 +138,9 @@ func (m *maximizer) top(name string) (float64, error) {
 		}
 		at += p.N
 	}
-	var z []float64
-	if m.p.Loss.Squared() {
-		z = m.residual(free)
-	} else {
-		var err error
-		if z, err = m.slope(free); err != nil {
-			return 0, err
-		}
+	z, err := m.slope(free)
+	if err != nil {
+		return 0, err
 	}
 	slope := floats.Norm(m.gradient(z), math.Inf(1))
 	if squares := linops.StructureOf(m.p.Operator).ColumnNorms2; slope > 0 && squares != nil && m.p.Loss.Squared() {
@@ -185,62 +179,6 @@ func (m *maximizer) unpenalized(name string) (free []int, err error) {
 	return free, nil
 }
 
-// residual is w (y - P y), where w are the weights of the loss, if any, and P projects on the span
-// of some columns of A in their inner product: the residual of the fit by these columns, with all
-// other coordinates 0. The columns are made orthonormal one by one, by Gram-Schmidt twice. A column
-// that depends on those before it adds nothing.
-func (m *maximizer) residual(columns []int) []float64 {
-	if m.roots == nil && len(columns) == 0 {
-		return m.y
-	}
-	y := m.rooted(slices.Clone(m.y))
-	if len(columns) == 0 {
-		return m.rooted(y)
-	}
-	const eps = 1e-13
-	d, p := m.p.D, m.p.P+m.p.extra()
-	left, norm := slices.Clone(y), floats.Norm(y, 2)
-	remove := func(x, q []float64) {
-		c := floats.Dot(q, x)
-		floats.AddScaled(x, -c, q)
-	}
-	var basis [][]float64
-	unit, image := m.p.dev.Alloc(1, p), m.p.dev.Alloc(1, d)
-	defer array.Free(unit, image)
-	e := make([]float64, p)
-	for _, j := range columns {
-		e[j] = 1
-		m.p.dev.Upload(unit, e)
-		e[j] = 0
-		m.p.Operator.Forward(image, unit)
-		x := m.rooted(image.ToHost())
-		size := floats.Norm(x, 2)
-		for range 2 {
-			for _, q := range basis {
-				remove(x, q)
-			}
-		}
-		if rest := floats.Norm(x, 2); rest > eps*size {
-			floats.Scale(1/rest, x)
-			basis = append(basis, x)
-			remove(left, x)
-		}
-	}
-	// Where y lies in the span, the remaining rounding errors do not count as a maximum.
-	if floats.Norm(left, 2) <= eps*norm {
-		clear(left)
-	}
-	return m.rooted(left)
-}
-
-// rooted multiplies x by the square roots of the weights of the loss, if any, in place.
-func (a *assembly) rooted(x []float64) []float64 {
-	if a.roots != nil {
-		floats.Mul(x, a.roots)
-	}
-	return x
-}
-
 func (m *maximizer) gradient(z []float64) []float64 {
 	if linops.StructureOf(m.p.Operator).Identity {
 		return z
@@ -256,6 +194,9 @@ func (m *maximizer) gradient(z []float64) []float64 {
 // where there are none.
 func (m *maximizer) slope(columns []int) ([]float64, error) {
 	p, dev := m.p, m.p.dev
+	if p.Loss.Squared() {
+		return m.residual(columns)
+	}
 	y, z := dev.Alloc(1, p.D), dev.Alloc(1, p.D)
 	defer array.Free(y, z)
 	dev.Upload(y, m.y)
@@ -269,6 +210,46 @@ func (m *maximizer) slope(columns []int) ([]float64, error) {
 	out := z.ToHost()
 	floats.Scale(-1, out)
 	return out, dev.Err()
+}
+
+// residual is w (y - P y), where w are the weights of the loss, if any, and P projects on the span of some columns of A
+// in their inner product.
+func (m *maximizer) residual(columns []int) ([]float64, error) {
+	if m.roots == nil && len(columns) == 0 {
+		return m.y, nil
+	}
+	rooted := func(x []float64) []float64 {
+		if m.roots != nil {
+			floats.Mul(x, m.roots)
+		}
+		return x
+	}
+	y := rooted(slices.Clone(m.y))
+	if len(columns) == 0 {
+		return rooted(y), nil
+	}
+	dev := m.p.dev
+	on := space.Coordinates(dev, m.p.P+m.p.extra(), columns)
+	defer on.Release()
+	op, _ := linops.On(dev, m.p.Operator, on)
+	defer op.Release()
+	x := linops.Images(dev, op)
+	for i := range columns {
+		dev.Upload(x.Rows(i, i+1), rooted(x.Rows(i, i+1).ToHost()))
+	}
+	size := floats.Norm(y, 2)
+	basis, left := dev.Alloc(x.K(), x.N()), dev.Put(y, 1, x.N())
+	defer array.Free(x, basis, left)
+	rank, err := hutch.Orthonormalize(basis, x)
+	if err != nil {
+		return nil, err
+	}
+	hutch.Deflate(left, left, basis.Rows(0, rank))
+	rest := left.ToHost()
+	if floats.Norm(rest, 2) <= roundingOfRest*size { // rounding errors do not count as a maximum
+		clear(rest)
+	}
+	return rooted(rest), dev.Err()
 }
 
 func (m *maximizer) fitBy(columns []int, z, y array.Batch) error {
@@ -340,7 +321,13 @@ func (m *maximizer) directMaximum(name string) func() (float64, error) {
 	if covered != m.p.P {
 		return nil
 	}
-	return func() (float64, error) { return largest(direct, name, m.gradient(m.residual(nil))) }
+	return func() (float64, error) {
+		z, err := m.slope(nil)
+		if err != nil {
+			return 0, err
+		}
+		return largest(direct, name, m.gradient(z))
+	}
 }
 
 // largest is the least weight of that name at which the norms that have it hold their blocks at 0, for

@@ -26,44 +26,6 @@ type Named struct {
 	Mixed func(alpha float64) string
 }
 
-// Layout describes the arrays of a named problem besides y.
-type Layout struct {
-	// Arrays lists the arrays with their shapes, for people.
-	Arrays string
-	// Design says that there is a design matrix X, with one row for each value of y. Only
-	// these problems may have an intercept.
-	Design bool
-	// Selection says that y holds some entries of a matrix: indices are their places in
-	// the row-major matrix, and shape is its shape.
-	Selection bool
-	// Groups says that each column of X has the label of a group.
-	Groups bool
-	// YRank is the number of axes of y, and YShape names them.
-	YRank  int
-	YShape string
-	// Frames says that y may be the frames of a video, (f, h, w), read as the columns of a matrix.
-	Frames bool
-	// Rows says that y may have one more axis, and its rows are then separate sequences.
-	Rows bool
-	// Colours says that y may have one more axis, the channels of an image.
-	Colours bool
-	// Analysis says that there is a matrix D, behind which the regularizer stands.
-	Analysis bool
-	// Places says that Data.At are used.
-	Places bool
-	// Isotropic says that the penalty is of norms across differences along the axes, for which Data has
-	// Anisotropic and Vectorial.
-	Isotropic bool
-	// Orders are those that Data.Order may have; the zero value stands for none.
-	Orders Orders
-}
-
-// Orders are a range of orders of differences.
-type Orders struct{ Least, Most int }
-
-// Sequence reports whether y is a sequence, in the order of its index.
-func (l Layout) Sequence() bool { return l.YRank == 1 && !l.Design && !l.Selection }
-
 var (
 	regression = Layout{Arrays: "X (d x p), y (d)", Design: true, YRank: 1, YShape: "(d,)"}
 	grouped    = Layout{Arrays: "X (d x p), y (d), groups (p, a label for\neach column of X)", Design: true,
@@ -79,18 +41,18 @@ var (
 		Design: true, Analysis: true, YRank: 1, YShape: "(d,)"}
 	oneSequence = Layout{Arrays: "y (n); with gaps y (d), indices (d, the places\nof its values), shape (1, n)",
 		YRank: 1, YShape: "(n,)"}
-	trend  = oneSequence.ofOrders(0, spec.MostDifferences-1)
+	trend  = ofOrders(oneSequence, 0, spec.MostDifferences-1)
 	placed = Layout{
 		Arrays: oneSequence.Arrays + "; at (n), the\nplaces of all values, if they are not evenly spaced",
-		YRank:  1, YShape: "(n,)", Places: true, Orders: Orders{1, spec.MostDifferences},
+		YRank:  1, YShape: "(n,)", Places: true, Orders: Orders{Least: 1, Most: spec.MostDifferences},
 	}
 	sequence = Layout{Arrays: "y (n), or y (m x n), m sequences; with gaps\ny (d), indices (d, the places of its " +
 		"values), shape (1, n)", YRank: 1, YShape: "(n,)", Rows: true}
 	series = Layout{Arrays: "y (f x h x w), a series of f images", YRank: 3, YShape: "(f, h, w)"}
 )
 
-func (l Layout) ofOrders(least, most int) Layout {
-	l.Orders = Orders{least, most}
+func ofOrders(l Layout, least, most int) Layout {
+	l.Orders = Orders{Least: least, Most: most}
 	return l
 }
 
@@ -162,9 +124,23 @@ func (n *Named) parse(name string) *spec.Spec {
 		if err != nil {
 			panic(fmt.Sprintf("problems: the specification %s: %v", name, err))
 		}
-		s.Name, parsed[name] = n.Name, s
+		s.Name, s.Layout, parsed[name] = n.Name, &n.Layout, s
 	}
 	return parsed[name]
+}
+
+// SpecOf is the specification of a named problem. [Spec.Load] reads its arrays into the fields of the data, which then
+// have no specification.
+func SpecOf(name string) (*Spec, error) {
+	n, ok := Lookup(name)
+	if !ok {
+		return nil, errUnknown(name)
+	}
+	return n.parse(name), nil
+}
+
+func errUnknown(name string) error {
+	return fmt.Errorf("problem %q is unknown, expected one of %s", name, strings.Join(Names(), ", "))
 }
 
 // specification returns the specification of the data, or else that of the named problem with the
@@ -175,7 +151,7 @@ func specification(name string, d Data) (s *spec.Spec, named *Named, err error) 
 	}
 	i := slices.Index(Names(), name)
 	if i < 0 {
-		return nil, nil, fmt.Errorf("problem %q is unknown, expected one of %s", name, strings.Join(Names(), ", "))
+		return nil, nil, errUnknown(name)
 	}
 	n := &registered[i]
 	if name = n.Name; n.WithGaps != "" && d.Indices != nil {

@@ -160,6 +160,13 @@ type Origin struct {
 	Ignored []string
 	// Labels name the rows and columns of y, or of the whole sequence, as its file does.
 	Labels dataio.Labels
+	// Stack holds the samples where y has one more axis than the problem's y; it is nil where y is
+	// a single sample. The samples share one array; Y is the first.
+	Stack [][]float64
+	// Simulated says that the file has no y, and that Y is Mu.
+	Simulated bool
+	// Observed are arrays with a number for each value of y, by the names of the options of a table that name them.
+	Observed map[string][]float64
 }
 
 // Matrix is a matrix as it is stored: dense or sparse in memory, or in its file. One field is set; none

@@ -2,12 +2,14 @@ package spec
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
 
+	"surepipe/input"
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/design"
@@ -27,15 +29,21 @@ type Files struct {
 	// Data replaces the file of data, and the options of Table that are set those of its table.
 	Data  string
 	Table design.Options
-	// X, Y and Mu are files with the arrays of these names.
-	X, Y, Mu string
+	// X, Y, Mu and D are files with the arrays of these names.
+	X, Y, Mu, D string
 	// Sample, where it is not nil, is y itself.
 	Sample *dataio.Array
 	// Stored opens an array of the operator's matrix that is not to be in memory as float64; it returns
 	// nil where it is. Nil stands for none.
 	Stored func(set *dataio.Set, array string) (*stored.Matrix, error)
-	// Simulate uses mu in place of a missing y.
-	Simulate bool
+	// Parsed, if not nil, is the table of data, which has been read.
+	Parsed *design.Data
+	// Many says that y may have one more leading axis, a stack of samples, or be missing where mu is there to
+	// simulate samples around.
+	Many bool
+	// Columns says that y may have a column for each of several classes or responses, and Joint that these are one
+	// fit: each column of X then is a group where none are given. Grouped says that groups have a file of their own.
+	Columns, Joint, Grouped bool
 }
 
 // Load reads the files of the specification, and returns the data for [New]. File names are
@@ -46,8 +54,11 @@ func (s *Spec) Load(files Files) (Data, error) {
 		files.FS = dataio.NoFiles
 	}
 	files.Table.Files = dataio.Files{Context: files.Context, FS: files.FS}
-	l := &loader{Spec: s, files: files, sets: map[string]*dataio.Set{}}
+	l := &loader{Spec: s, files: files, sets: map[string]*dataio.Set{}, held: dataio.HoldTable()}
 	defer l.close()
+	if s.Layout != nil {
+		return l.named()
+	}
 	bound := *s
 	bound.loaded = map[*arrayRef]*loadedArray{}
 	data := Data{Spec: &bound, Sigma2: s.sigma2}
@@ -64,23 +75,13 @@ func (s *Spec) Load(files Files) (Data, error) {
 		sample := *y
 		y = &sample
 	}
-	if y == nil && files.Simulate {
-		y = mu
+	if y == nil && files.Many {
+		y, data.Simulated = mu, true
 	}
 	if y == nil {
-		return Data{}, l.missing("y", s.data.line)
+		return Data{}, l.missing("y", "", s.data.line)
 	}
-	vector := func(a *dataio.Array) *dataio.Array {
-		switch {
-		case len(a.Shape) != 2 || l.image || a.Complex:
-		case a.Shape[0] == 1:
-			a.Shape = a.Shape[1:]
-		case a.Shape[1] == 1:
-			a.Shape = a.Shape[:1]
-		}
-		return a
-	}
-	vector(y)
+	l.flatten(y)
 	if data.Complex, err = l.isComplex(y); err != nil {
 		return Data{}, err
 	}
@@ -96,7 +97,7 @@ func (s *Spec) Load(files Files) (Data, error) {
 	}
 	bound.images = l.image
 	if mu != nil {
-		if vector(mu); !slices.Equal(mu.Shape, y.Shape) {
+		if l.flatten(mu); !slices.Equal(mu.Shape, y.Shape) {
 			return Data{}, s.Errorf(l.lineOf("mu"), "array \"mu\" has shape %s, expected %s, the shape of \"y\"",
 				ndarray.ShapeString(mu.Shape), ndarray.ShapeString(y.Shape))
 		}
@@ -121,6 +122,13 @@ func (s *Spec) Load(files Files) (Data, error) {
 	return data, l.checkUsed()
 }
 
+// flatten makes a vector of a matrix of one row or column that is no image.
+func (l *loader) flatten(a *dataio.Array) {
+	if len(a.Shape) == 2 && min(a.Shape[0], a.Shape[1]) == 1 && !l.image && !a.Complex {
+		a.Shape = []int{len(a.Data)}
+	}
+}
+
 func (l *loader) ignored() []string {
 	path, _ := l.dataFile()
 	set := l.sets[path]
@@ -128,7 +136,7 @@ func (l *loader) ignored() []string {
 		return nil
 	}
 	return slices.DeleteFunc(set.Unread(), func(name string) bool {
-		return l.override(name) != "" || name == "y" && l.files.Sample != nil
+		return l.override(name) != "" || name == "y" && l.haveY()
 	})
 }
 
@@ -168,23 +176,16 @@ type loader struct {
 	image bool
 	// used records which flags gave an array.
 	used struct{ data, table, x bool }
-	// table is the table of the data file, where a column of it is the response.
-	table    *design.Data
-	tableSet *dataio.Set
-}
-
-func (l *loader) checkUsed() error {
-	switch {
-	case l.files.Data != "" && !l.used.data:
-		return l.Errorf(l.data.line, "--data is %q, but every array of the specification has a file of its own",
-			l.files.Data)
-	case l.files.Table.Response != "" && !l.used.table:
-		return l.Errorf(l.data.line, "--response is %q, but data has no table (.csv with a header line) that y "+
-			"and X come from", l.files.Table.Response)
-	case l.files.X != "" && !l.used.x:
-		return l.Errorf(l.data.line, "--X is %q, but the specification has no array of that name", l.files.X)
-	}
-	return nil
+	// dataSet are the arrays of the file of data: those of table or entries where it is a table of a response, or of a
+	// matrix of which some entries are missing. held are arrays that take the place of those of files.
+	dataSet *dataio.Set
+	table   *design.Data
+	entries *design.Entries
+	held    *dataio.Set
+	// Of a layout: that for this y, and of a file of y alone its depth, and its shape where it holds frames of a video.
+	layout Layout
+	depth  dataio.Depth
+	frames []int
 }
 
 func (l *loader) close() {
@@ -197,8 +198,20 @@ func (l *loader) open(path string) (*dataio.Set, error) {
 	if set := l.sets[path]; set != nil {
 		return set, nil
 	}
-	set, err := dataio.OpenAs(path, dataio.TableOptions{Files: l.files.Table.Files, NA: l.tableOptions().NA})
-	if err != nil {
+	if isBED(path) {
+		return dataio.HoldTable(), nil
+	}
+	set, err := dataio.OpenAs(path, dataio.TableOptions{Files: l.files.Table.Files, NA: l.tableOptions().NA,
+		Missing: l.gaps()})
+	var missing *dataio.MissingCellError
+	switch {
+	case err == nil:
+	case errors.As(err, &missing) && l.layout.Sequence():
+		return nil, input.Errorf("%w; --missing drop estimates missing values from the others", err)
+	case errors.As(err, &missing) && l.Layout != nil && !l.layout.Design:
+		return nil, input.Errorf("%w; --problem matrix-completion takes a matrix of which some entries are missing",
+			err)
+	default:
 		return nil, err
 	}
 	l.sets[path] = set
@@ -221,14 +234,14 @@ func (l *loader) dataFile() (path string, line int) {
 	switch {
 	case l.files.Data != "":
 		return l.files.Data, l.data.line
-	case l.data.file != "":
+	case l.data.file != "" && l.Layout == nil:
 		return l.local(l.data.file), l.data.fileLine
 	}
 	return "", l.data.line
 }
 
 func (l *loader) override(name string) string {
-	return map[string]string{"X": l.files.X, "y": l.files.Y, "mu": l.files.Mu}[name]
+	return map[string]string{"X": l.files.X, "y": l.files.Y, "mu": l.files.Mu, "D": l.files.D}[name]
 }
 
 func (l *loader) lineOf(name string) int {
@@ -249,10 +262,13 @@ type place struct {
 
 // find finds an array. The set is nil where there is no such array.
 func (l *loader) find(name string) (place, error) {
+	if l.held.Has(name) {
+		return place{set: l.held, name: name}, nil
+	}
 	if path := l.override(name); path != "" {
 		l.used.x = l.used.x || name == "X"
 		set, err := l.open(path)
-		if err != nil || set.IsSparse() || !set.Has(name) {
+		if err != nil || !set.Named() || !set.Has(name) {
 			return place{set: set, path: path}, err
 		}
 		return place{set: set, path: path, name: name}, nil
@@ -283,34 +299,51 @@ func (l *loader) find(name string) (place, error) {
 		}
 		l.used.data = true
 		return p, nil
+	case name == "X" && isBED(path):
+		l.used.data = true
+		return place{set: set, path: path}, nil
 	case set.IsSparse():
+		if l.Layout != nil && !l.layout.Design {
+			return place{}, fmt.Errorf("%s: the file holds a sparse matrix, which %s cannot use; expected a dense "+
+				"array", path, l.Name)
+		}
 		if name == "X" {
 			l.used.data = true
 			return place{set: set, path: path}, nil
 		}
-	case set.Named():
+	case set.Named() && !l.alone(set):
 		if set.Has(name) {
-			l.used.data, l.used.table = true, l.table != nil
+			l.used.data, l.used.table = true, l.table != nil || l.entries != nil
 			return place{set: set, path: path, name: name}, nil
 		}
-	case name == "y":
+	case name == l.single():
 		l.used.data = true
 		return place{set: set, path: path}, nil
 	}
 	return place{}, nil
 }
 
-func (l *loader) missing(name string, line int) error {
+// missing is the error for an array that is not there; expected is its shape, if that is known.
+func (l *loader) missing(name, expected string, line int) error {
 	path, _ := l.dataFile()
-	if path == "" {
+	switch {
+	case path == "" && l.Layout == nil:
 		return l.Errorf(line, "array %q is missing, expected it in data, or data to have a file that holds it", name)
+	case path == "":
+		return l.in(name, fmt.Errorf("array %q is missing, expected shape %s", name, expected))
 	}
 	set, err := l.openData(path)
-	if err != nil {
+	switch {
+	case err != nil:
 		return l.At(line, err)
-	}
-	if set.Named() {
-		return l.Errorf(line, "%s: %w", path, set.Missing(name, "", nil))
+	case set.Named():
+		var used []string
+		if l.Layout != nil {
+			used = dataNames
+		}
+		return l.Errorf(line, "%s: %w", path, set.Missing(name, expected, used))
+	case l.Layout != nil && name == "X" && !set.IsSparse():
+		return input.Errorf("%s: the file holds a single array, expected X and y: give the other with --X or --y", path)
 	}
 	return l.Errorf(line, "array %q is missing: %s holds a single array, which is \"%s\"; expected %q in data", name,
 		path, map[bool]string{true: "X", false: "y"}[set.IsSparse()], name)
@@ -319,7 +352,7 @@ func (l *loader) missing(name string, line int) error {
 func (l *loader) optional(name string) (*dataio.Array, error) {
 	a, err := l.read(name)
 	if err == nil && a == nil && l.data.arrays[name] != nil {
-		err = l.missing(name, l.data.arrays[name].line)
+		err = l.missing(name, "", l.data.arrays[name].line)
 	}
 	return a, err
 }
@@ -417,7 +450,7 @@ func (l *loader) load(ref *arrayRef) (*loadedArray, error) {
 		return nil, err
 	}
 	if a == nil {
-		return nil, l.missing(ref.name, ref.line)
+		return nil, l.missing(ref.name, "", ref.line)
 	}
 	a.Name = ref.name
 	if a.Complex && !ref.complex {
@@ -440,7 +473,11 @@ func (l *loader) scalars(data *Data) error {
 	if !set.Named() {
 		return nil
 	}
-	if err := data.Settings(set, weightNames...); err != nil {
+	weights := weightNames
+	if l.Layout != nil && *l.Layout == (Layout{}) { // it has its own
+		weights = nil
+	}
+	if err := data.Settings(set, weights...); err != nil {
 		return l.Errorf(line, "%s: %w", path, err)
 	}
 	return nil

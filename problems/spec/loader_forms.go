@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 	"gonum.org/v1/gonum/mat"
 
+	"surepipe/input"
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/design"
@@ -46,30 +48,19 @@ func (l *loader) matrix(ref *arrayRef) (*loadedArray, error) {
 	case err != nil:
 		return nil, err
 	case p.set == nil && ref.form == sparseForm:
-		return nil, l.missing(ref.name, ref.line)
+		return nil, l.missing(ref.name, "", ref.line)
 	case p.set == nil || p.set.IsSparse() && ref.form == denseForm:
 		return nil, nil
 	case !p.set.IsSparse() && ref.form == sparseForm:
 		return nil, fmt.Errorf("%s: array %q is dense, expected a sparse matrix; or dense or matrix in place of csr",
 			p.path, ref.name)
 	}
-	array := ref.name
-	if !p.set.IsSparse() {
-		if open == nil || p.column != "" || own && src.where != nil {
-			return nil, nil
-		}
-		if array = p.name; array == "" {
-			if array, err = p.set.Only(); err != nil {
-				return nil, nil // reading it says so
-			}
-		}
-	}
-	m, err := StoredOrSparse(p.set, array, open)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", p.path, err)
-	case m == Matrix{}:
+	if !p.set.IsSparse() && (open == nil || p.column != "" || own && src.where != nil) {
 		return nil, nil
+	}
+	m, err := l.kept(ref.name, p, open)
+	if err != nil || m == (Matrix{}) {
+		return nil, err
 	}
 	return &loadedArray{Array: dataio.Array{Name: ref.name}, Matrix: m}, nil
 }
@@ -184,33 +175,102 @@ func (l *loader) tableOptions() design.Options {
 			*list.to = *list.own
 		}
 	}
-	o.Reference, o.Binary = l.Unpenalized(), l.Intercept
+	o.Reference, o.Binary = l.Unpenalized(), o.Binary || l.Intercept
 	o.NoX = !slices.ContainsFunc(l.refs, func(r *arrayRef) bool { return r.name == "X" || r.name == "groups" })
 	return o
 }
 
 // openData opens the data file: the arrays X, y and groups of a table, if one of its columns is the
-// response.
+// response, or the observed entries of a matrix.
 func (l *loader) openData(path string) (*dataio.Set, error) {
-	o := l.tableOptions()
-	if o.Response == "" || !dataio.IsTable(path) {
-		return l.open(path)
+	if l.dataSet != nil {
+		return l.dataSet, nil
 	}
-	if l.table == nil {
-		table, err := design.Open(path, o)
-		if err != nil {
+	set, err := l.arraysOf(path)
+	l.dataSet = set
+	return set, err
+}
+
+func (l *loader) arraysOf(path string) (_ *dataio.Set, err error) {
+	o, table := l.tableOptions(), dataio.IsTable(path)
+	switch {
+	case table && l.layout.Selection:
+		open := design.OpenEntries
+		if o.Response == "" {
+			open = design.OpenMatrix
+		}
+		if l.entries, err = open(path, o); err != nil {
 			return nil, err
 		}
-		l.table, l.tableSet = table, dataio.HoldTable(table.Arrays()...)
+		e := l.entries
+		arrays := entries(e.Y, e.Places, []int{len(e.Rows), len(e.Columns)})
+		if e.Weights != nil {
+			arrays = append(arrays, dataio.Array{Name: "weights", Shape: []int{len(e.Weights)}, Data: e.Weights})
+		}
+		return dataio.HoldTable(arrays...), nil
+	case table && o.Response != "":
+		if l.table = l.files.Parsed; l.table == nil {
+			if l.table, err = design.Open(path, o); err != nil {
+				return nil, err
+			}
+		}
+		return dataio.HoldTable(l.table.Arrays()...), nil
 	}
-	return l.tableSet, nil
+	set, err := l.open(path)
+	if err != nil || !l.layout.Selection || !set.IsSparse() {
+		return set, err
+	}
+	m, err := set.Triplets()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	places, values, duplicates := m.Entries()
+	if duplicates > 0 {
+		return nil, fmt.Errorf("%s: %d entries repeat a place: expected each place to be observed once", path,
+			duplicates)
+	}
+	return dataio.HoldTable(entries(values, places, []int{m.Rows, m.Cols})...), nil
 }
+
+// gaps says that values of a sequence may be missing.
+func (l *loader) gaps() bool { return l.tableOptions().Missing == design.Drop }
 
 func (l *loader) sequence(data *Data) {
 	if l.table == nil || l.table.Sequence == nil {
 		return
 	}
-	sequence, observed := l.table.Sequence, !l.Selects()
+	sequence, observed := l.table.Sequence, l.Layout == nil && !l.Selects()
 	data.Labels = sequence.Labelled(l.table.Design.Response, observed)
-	data.At = sequence.Places(observed)
+	if l.Layout == nil || l.Layout.Places {
+		data.At = sequence.Places(observed)
+	}
+}
+
+func (l *loader) checkUsed() error {
+	switch unused := l.files.Data != "" && !l.used.data; {
+	case unused && l.Layout != nil:
+		return l.unused()
+	case unused:
+		return l.Errorf(l.data.line, "--data is %q, but every array of the specification has a file of its own",
+			l.files.Data)
+	case l.files.Table.Response != "" && !l.used.table:
+		return l.Errorf(l.data.line, "--response is %q, but data has no table (.csv with a header line) that y "+
+			"and X come from", l.files.Table.Response)
+	case l.files.X != "" && !l.used.x:
+		return l.Errorf(l.data.line, "--X is %q, but the specification has no array of that name", l.files.X)
+	}
+	return nil
+}
+
+// unused rejects a file of data of which nothing is used, also no scalar, where there is a layout.
+func (l *loader) unused() error {
+	f, names, name := &l.files, l.dataSet.Names(), l.single()
+	switch ignored := l.ignored(); {
+	case !l.dataSet.Named():
+		return input.Errorf("--data is %q and %s %q: both hold %s, expected one of them", f.Data, input.Option(name),
+			l.override(name), name)
+	case len(ignored) == len(names):
+		return input.Errorf("--data is %q, of which nothing is used: it holds %s", f.Data, strings.Join(ignored, ", "))
+	}
+	return nil
 }

@@ -1,3 +1,10 @@
+// Package spec describes estimators in YAML: their operator, regularizer, loss and weights, and the arrays that
+// they use. A [Spec] is parsed by [Parse], reads its arrays by [Spec.Load], and makes the parts of a problem by
+// [Spec.Build], from which package problems makes the problem.
+//
+// An operator, or a regularizer, is a row of a table with its name, help, parameters and what it makes of them;
+// [RegisterRegularizer] adds a regularizer from outside; operators of this module are rows of operator.go. No other
+// package asks for one by its name: what depends on it, such as which estimate of sigma^2 suits, is a field of the row.
 package spec
 
 import (
@@ -58,6 +65,8 @@ type Spec struct {
 	Effects Effects
 	// Solver holds the solver's options that the file sets.
 	Solver Solver
+	// Layout, if not nil, says which arrays [Spec.Load] reads, by their names, into fields of the data.
+	Layout *Layout
 
 	source []byte
 	// lines are those of the keys, 0 of the missing ones; there are none in an embedded specification.
@@ -73,12 +82,17 @@ type Spec struct {
 	// lossWeights are the weights of the loss, nil where there are none.
 	lossWeights *arrayRef
 	refs        []*arrayRef
-	// noise is nil where the noise is white. observedShape is then the shape of y before it is whitened.
-	noise         *noiseNode
+	// noise is nil where the noise is white.
+	noise *noiseNode
+	read
+}
+
+// read are the arrays of the references, once they are read, whether y is an image, and its shape before it is
+// whitened.
+type read struct {
+	loaded        map[*arrayRef]*loadedArray
+	images        bool
 	observedShape []int
-	// The arrays of the references, once they are read, and whether y is an image.
-	loaded map[*arrayRef]*loadedArray
-	images bool
 }
 
 // Solver holds the options of a solve that a Spec sets. Zero values stand for options that are

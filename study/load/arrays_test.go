@@ -27,8 +27,11 @@ func fixture(name string) string {
 
 // arraysOf reads the arrays of a file for a problem.
 func arraysOf(ctx context.Context, path, problem string, stacks bool) (Contents, error) {
-	f := Source{Files: problems.Disk, Problem: problem, Data: path, ctx: ctx}
-	return f.readInputs(nil, stacks)
+	f := Source{Files: problems.Disk, Problem: problem, Data: path}
+	if stacks {
+		return f.ReadSamples(ctx)
+	}
+	return f.Read(ctx)
 }
 
 // The fixtures hold small integers, which every dtype holds exactly: the values
@@ -168,10 +171,10 @@ func TestReadSamplesTakesASingleSampleOrMuAlone(t *testing.T) {
 	}
 }
 
-func TestReadDataLeavesUnknownProblemsToTheirOwnError(t *testing.T) {
-	data, err := arraysOf(t.Context(), fixture("f8.npz"), "lassso", false)
-	if err != nil || data.X != nil || data.Y != nil || *data.Sigma2 != 2 {
-		t.Errorf("%+v, %v", data, err)
+func TestReadDataRefusesUnknownProblems(t *testing.T) {
+	if _, err := arraysOf(t.Context(), fixture("f8.npz"), "lassso", false); err == nil ||
+		!strings.Contains(err.Error(), `problem "lassso" is unknown, expected one of ols, ridge`) {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -233,7 +236,8 @@ func TestReadSamplesRefusesBadStacks(t *testing.T) {
 			`: array "y" has shape (2, 3, 2), expected (d,) or (N, d), a stack of N samples`},
 		{"f8.npz", "svt", `: array "y" has shape (2,), expected (m, n) or (N, m, n), a stack of N samples`},
 		{"stack_nan.npz", "lasso", `: array "y" holds NaN at [3, 1], expected finite numbers`},
-		{"mu_turned.npz", "matrix-completion", `: array "mu" has shape (3, 4), expected (3,) as each sample of "y" has`},
+		{"mu_turned.npz", "lasso", `: array "X" is missing, expected shape (d, p); the file holds "y", "mu"`},
+		{"mu_turned.npz", "tv1d", `: array "mu" has shape (3, 4), expected (3,) as each sample of "y" has`},
 		{"nothing.npz", "svt", `: array "y" is missing, expected shape (m, n); the file holds no arrays`},
 	} {
 		t.Run(test.file+" "+test.problem, func(t *testing.T) {
@@ -270,11 +274,13 @@ func FuzzReadData(f *testing.F) {
 		check := func(file []byte) {
 			for _, problem := range []string{"lasso", "svt", "matrix-completion"} {
 				for _, stacks := range []bool{false, true} {
-					set, err := dataio.NewNPZ(bytes.NewReader(file), int64(len(file)))
-					var data Contents
-					if err == nil {
-						data, err = readSet(arrays{Set: set, named: true}, problem, stacks)
+					of := Source{Files: dataio.Memory{"f.npz": {At: bytes.NewReader(file), Size: int64(len(file))}},
+						Problem: problem, Data: "f.npz"}
+					read := of.Read
+					if stacks {
+						read = of.ReadSamples
 					}
+					data, err := read(t.Context())
 					if err != nil {
 						if strings.Contains(err.Error(), "\n") {
 							t.Errorf("error of several lines: %q", err)

@@ -48,9 +48,8 @@ func (f *Source) readColumns(ctx context.Context, names []string) ([]Contents, e
 			f.LossOf().Name)
 	}
 	f.ctx = ctx
-	in := inputs{Source: f, layout: l}
-	o := in.tableOptions()
-	o.Whole = f.columns() && !f.classes()
+	o := f.tableOptions()
+	o.Files, o.Reference, o.Whole = f.files(), f.unpenalized(), f.columns() && !f.classes()
 	tables, err := design.OpenMany(f.Data, o, names)
 	if err != nil {
 		return nil, f.tableError(err)

@@ -3,7 +3,6 @@ package load
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	"github.com/dustin/go-humanize"
 	"gonum.org/v1/gonum/stat"
@@ -89,19 +88,6 @@ func (f *Source) storedX(set *dataio.Set, array string) (*stored.Matrix, error) 
 		return nil, fmt.Errorf("%w, and cannot stay in its file: %w", fault, err)
 	}
 	return nil, nil // it is read
-}
-
-func isBED(path string) bool { return strings.HasSuffix(path, ".bed") }
-
-// fromBED takes X from genotypes.
-func (in *inputs) fromBED(flag, path string) (err error) {
-	if in.X != "" && flag == "data" {
-		return study.Errorf("--data: %s holds X, and so does --X", path)
-	}
-	if in.x.Stored, err = stored.OpenBED(in.files().FS, path); err != nil {
-		return study.Errorf("%s: %w", study.Option(flag), err)
-	}
-	return nil
 }
 
 // scan reads a stored X once: see [stored.Matrix.Scan]. The solver begins with the product of X and

@@ -12,7 +12,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/internal/dataio"
-	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/design"
 	"surepipe/loss"
 	"surepipe/problems"
@@ -81,90 +80,14 @@ func (t *Table) options() design.Options {
 	return o
 }
 
-// coding are the options of the table, with the levels that the loss takes.
-func (f *Source) coding() design.Options {
+// tableOptions are the options of the table, with what the loss and an intercept ask of the coding.
+func (f *Source) tableOptions() design.Options {
 	o := f.Table.options()
 	if k, err := f.LossOf().Kind(); err == nil {
 		o.Levels, o.Classes = k.Levels, k.Classes
 	}
+	o.Binary = f.Intercept || f.LossOf().Timed()
 	return o
-}
-
-func (in *inputs) tableOptions() design.Options {
-	o := in.coding()
-	o.Files = in.files()
-	o.Reference, o.Binary = in.unpenalized(), in.Intercept || in.LossOf().Timed()
-	return o
-}
-
-func (in *inputs) openEntries() (*design.Entries, error) {
-	e, err := design.OpenEntries(in.Data, in.tableOptions())
-	if err != nil {
-		return nil, in.tableError(err)
-	}
-	in.putEntries(e)
-	return e, nil
-}
-
-func (in *inputs) openMatrix() (*design.Entries, error) {
-	e, err := design.OpenMatrix(in.Data, in.tableOptions())
-	if err != nil {
-		return nil, study.Bad(err)
-	}
-	in.putEntries(e)
-	return e, nil
-}
-
-func (in *inputs) putEntries(e *design.Entries) {
-	in.more = append(in.more, entries(e.Y, e.Places, []int{len(e.Rows), len(e.Columns)})...)
-	if e.Weights != nil {
-		in.more = append(in.more, dataio.Array{Name: "weights", Shape: []int{len(e.Weights)}, Data: e.Weights})
-	}
-}
-
-// openTable reads the table of --data. A sequence is one of its columns.
-func (in *inputs) openTable() (*design.Data, error) {
-	if in.table != nil {
-		return in.table, nil
-	}
-	o := in.tableOptions()
-	o.NoX = !in.layout.Design
-	table, err := design.Open(in.Data, o)
-	return table, in.tableError(err)
-}
-
-// askResponse asks for --response where --data is a table with named columns, and nothing else says
-// what X and y are.
-func (in *inputs) askResponse() error {
-	series := in.layout.Sequence()
-	if in.haveY || in.X != "" || !dataio.IsTable(in.Data) || !in.layout.Design && !series {
-		return nil
-	}
-	t, err := dataio.OpenTable(in.Data, dataio.TableOptions{
-		Files: in.files(), NA: in.Table.NA, Unnamed: true, Read: func(string) bool { return series },
-	})
-	if err != nil {
-		return nil // the file is read again as numbers, with the error of that
-	}
-	var names []string
-	if !t.Unnamed {
-		names = t.Names()
-	}
-	if !series {
-		return study.Errorf("%s: which column is the response? Expected --response NAME%s, or --y FILE", in.Data,
-			columnNames(names))
-	}
-	if err := design.CheckSequence(t); err != nil {
-		return study.Errorf("%s: %w", in.Data, err)
-	}
-	return nil
-}
-
-func columnNames(names []string) string {
-	if len(names) == 0 {
-		return " (the file has no header line that names the columns)"
-	}
-	return ", one of " + ndarray.Some(names, ndarray.MostListed)
 }
 
 // labelled says which losses are for responses of labels.
