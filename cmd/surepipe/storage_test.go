@@ -347,10 +347,12 @@ func TestGenotypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := save(t, floats("X", values, d, p), floats("y", obs, d))
-	rest := []string{"--problem", "lasso", "--lambda", "0.2max", "--intercept", "--standardize"}
-	want := object(t, append([]string{"run", "--data", whole}, rest...)...)
-	for _, flag := range []string{"--X", "--data"} {
-		got := object(t, append([]string{"run", flag, stem + ".bed", "--y", y}, rest...)...)
+	rest := []string{"--lambda", "0.2max", "--intercept", "--standardize"}
+	want := object(t, append([]string{"run", "--problem", "lasso", "--data", whole}, rest...)...)
+	spec := text(t, "l.yaml", "data: {file: "+stem+".bed, y: "+y+"}\noperator: {matrix: X}\nregularizer: {l1: lambda}\n")
+	for _, from := range [][]string{{"--problem", "lasso", "--X", stem + ".bed", "--y", y},
+		{"--problem", "lasso", "--data", stem + ".bed", "--y", y}, {"--spec", spec}} {
+		got := object(t, append(append([]string{"run"}, from...), rest...)...)
 		near(t, "divergence", got["divergence"].(float64), want["divergence"].(float64))
 		near(t, "residual", got["residual"].(float64), want["residual"].(float64))
 		if missing, _ := got["storage"].(map[string]any)["missing"].(float64); missing == 0 {

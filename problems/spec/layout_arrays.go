@@ -19,7 +19,9 @@ func (l *loader) haveY() bool { return l.files.Y != "" || l.files.Sample != nil 
 
 // single is what the only array of the file of data is.
 func (l *loader) single() string {
-	if design := l.Regression() || l.layout.Design; design && l.haveY() && l.files.X == "" {
+	path, _ := l.dataFile()
+	design := l.Regression() || l.layout.Design
+	if isBED(path) || l.dataSet.IsSparse() || design && l.haveY() && l.files.X == "" {
 		return "X"
 	}
 	return "y"

@@ -199,7 +199,7 @@ func (l *loader) open(path string) (*dataio.Set, error) {
 		return set, nil
 	}
 	if isBED(path) {
-		return dataio.HoldTable(), nil
+		return new(dataio.Set), nil
 	}
 	set, err := dataio.OpenAs(path, dataio.TableOptions{Files: l.files.Table.Files, NA: l.tableOptions().NA,
 		Missing: l.gaps()})
@@ -299,9 +299,6 @@ func (l *loader) find(name string) (place, error) {
 		}
 		l.used.data = true
 		return p, nil
-	case name == "X" && isBED(path):
-		l.used.data = true
-		return place{set: set, path: path}, nil
 	case set.IsSparse():
 		if l.Layout != nil && !l.layout.Design {
 			return place{}, fmt.Errorf("%s: the file holds a sparse matrix, which %s cannot use; expected a dense "+
@@ -342,11 +339,11 @@ func (l *loader) missing(name, expected string, line int) error {
 			used = dataNames
 		}
 		return l.Errorf(line, "%s: %w", path, set.Missing(name, expected, used))
-	case l.Layout != nil && name == "X" && !set.IsSparse():
+	case l.Layout != nil && name == "X":
 		return input.Errorf("%s: the file holds a single array, expected X and y: give the other with --X or --y", path)
 	}
 	return l.Errorf(line, "array %q is missing: %s holds a single array, which is \"%s\"; expected %q in data", name,
-		path, map[bool]string{true: "X", false: "y"}[set.IsSparse()], name)
+		path, l.single(), name)
 }
 
 func (l *loader) optional(name string) (*dataio.Array, error) {
