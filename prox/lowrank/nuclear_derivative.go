@@ -233,17 +233,40 @@ func (j *nuclearDerivative) apply(dst, z array.Batch) {
 		return
 	}
 
-	dev, k := dst.Device(), z.K()
+	dev, k, q := dst.Device(), z.K(), j.q
 	rv, ru := array.Shape{Rows: r, Cols: n}, array.Shape{Rows: r, Cols: m}
-	u1t, v1t := j.ut.Cols(0, r*m), j.vt.Cols(0, r*n)
-	t := dev.Alloc(k, r*(m+n))
-	defer t.Free()
-	mu, mv := t.Cols(0, r*m), t.Cols(r*m, r*(m+n))
-	dev.GemmEach(false, true, 1, z, x, v1t, rv, 0, mu)
-	dev.GemmEach(true, true, 1, z, x, u1t, ru, 0, mv)
-	(&nuclearTangent{j: j}).apply(t, t)
-	dev.GemmEach(true, true, 1, u1t, ru, mv, rv.T(), 0, dst)
-	dev.GemmEach(false, false, 1, mu, ru.T(), v1t, rv, 1, dst)
+	qu, qr := array.Shape{Rows: q, Cols: m}, array.Shape{Rows: q, Cols: r}
+	beyond, br := array.Shape{Rows: q - r, Cols: n}, array.Shape{Rows: q - r, Cols: r}
+	u1t, v1t, v2t := j.ut.Cols(0, r*m), j.vt.Cols(0, r*n), j.vt.Cols(r*n, q*n)
+	t, c := dev.Alloc(k, r*(m+n)), dev.Alloc(k, 4*q*r)
+	defer array.Free(t, c)
+	s, b, w, tmp := c.Cols(0, q*r), c.Cols(q*r, 2*q*r), c.Cols(2*q*r, 3*q*r), c.Cols(3*q*r, 4*q*r)
+	one := func(c array.Batch) array.Batch { return c.Cols(0, r*r) }
+	two := func(c array.Batch) array.Batch { return c.Cols(r*r, q*r) }
+	zv, zu := t.Cols(0, r*m), t.Cols(r*m, r*(m+n)) // Z V1 and Z* U1
+	dev.GemmEach(false, true, 1, z, x, v1t, rv, 0, zv)
+	dev.GemmEach(true, true, 1, z, x, u1t, ru, 0, zu)
+	dev.GemmEach(false, false, 1, j.ut, qu, zv, ru.T(), 0, b)
+	dev.Gather(one(s), one(b), j.swap)
+	j.within(one(w), one(tmp), one(s))
+	// What is within U1 and V1 is left to Q.
+	dev.Gather(one(s), one(w), j.swap)
+	dev.Mul(one(b), j.right.Cols(0, r*r), one(b))
+	dev.Lin(one(b), 1, one(s), -1, one(b))
+	if q > r {
+		dev.GemmEach(false, false, 1, v2t, beyond, zu, rv.T(), 0, two(s))
+	}
+	dev.Mul(zu, j.left, zu)
+	if q > r {
+		combine(two(w), two(tmp), two(j.alpha), two(s), two(j.beta), two(b))
+		dev.GemmEach(true, false, 1, v2t, beyond, two(w), br, 1, zu)
+		combine(two(w), two(tmp), two(j.beta), two(s), two(j.alpha), two(b))
+		dev.Copy(two(b), two(w))
+	}
+	dev.Mul(zv, j.right, zv)
+	dev.GemmEach(true, false, 1, j.ut, qu, b, qr, 1, zv)
+	dev.GemmEach(true, true, 1, u1t, ru, zu, rv.T(), 0, dst)
+	dev.GemmEach(false, false, 1, zv, ru.T(), v1t, rv, 1, dst)
 }
 
 // build uses the tangent space of the rank-r matrices, or all matrices where U1 or V1 is a complete

@@ -285,16 +285,17 @@ func (h *factorHessian) invertBlocks(ctx context.Context, side int, l lines, eff
 
 // center uploads the means of the lines that have effects, and what goes with them.
 func (h *factorHessian) center(s *factorSide, l lines, means []float64) {
-	share, effect := make([]float64, len(means)), make([]int, len(means))
+	fit, effect := make([]float64, len(means)), make([]int, len(means))
 	for at := range effect {
 		effect[at] = at/h.k*h.k + h.rank
 	}
+	floats.ScaleTo(fit, -1, means)
 	for i := range s.n {
 		if n := l.ptr[i+1] - l.ptr[i]; n > 0 {
-			means[i*h.k+h.rank], share[i*h.k+h.rank] = 1, 1/float64(n)
+			means[i*h.k+h.rank], fit[i*h.k+h.rank] = 1, 1/float64(n)
 		}
 	}
-	s.mean, s.share, s.effect = h.dev.Put(means, 1, len(means)), h.dev.Put(share, 1, len(share)), h.dev.NewIndex(effect)
+	s.mean, s.fit, s.effect = h.dev.Put(means, 1, len(means)), h.dev.Put(fit, 1, len(fit)), h.dev.NewIndex(effect)
 }
 
 // runValues is the number of values of blocks that one processor computes at a time.

@@ -71,9 +71,9 @@ type factorSide struct {
 	n      int         // lines
 	factor array.Batch // 1 x n k
 	values array.Batch // of all blocks, the short lines' first
-	// Where the lines have effects: the means x with 1 for the effect, and 1/n at that, 1 x n k.
-	mean, share array.Batch
-	effect      array.Index // the place of a line's effect, k times
+	// Where the lines have effects: the means x with 1 for the effect, and -x with 1/n, 1 x n k.
+	mean, fit array.Batch
+	effect    array.Index // the place of a line's effect, k times
 	// The entries of the short lines, line by line, and then those of the long ones: their places in A. It is nil
 	// where all are in this order.
 	order       array.Index
@@ -156,14 +156,19 @@ func (h *factorHessian) couple(side int, dst, x array.Batch) {
 
 // bend sets dst to a times the part of the coupling's product with x that has the misfit, plus beta dst.
 func (h *factorHessian) bend(side int, a float64, dst, x array.Batch, beta float64) {
-	if h.width > h.rank {
-		t := h.dev.Alloc(x.K(), x.N())
-		defer t.Free()
-		h.dev.Copy(t, x)
-		h.still(t)
-		x = t
+	var effects array.Batch
+	if h.width > h.rank && beta != 0 {
+		effects = h.dev.Alloc(h.across(dst).K(), 1)
+		defer effects.Free()
+		h.dev.Lin(effects, beta, h.effectsOf(dst), 0, array.Batch{})
 	}
 	h.dev.SpreadProduct(side == columnSide, a, h.pattern, h.misfit, x, beta, dst)
+	switch {
+	case !effects.IsZero():
+		h.dev.Copy(h.effectsOf(dst), effects)
+	case h.width > h.rank:
+		h.still(dst)
+	}
 }
 
 // still sets the effects in x to 0.
@@ -189,10 +194,8 @@ func (h *factorHessian) invert(side int, dst, x array.Batch) {
 	dev, s, other := h.dev, &h.side[side], h.side[1-side].factor
 	whole := x
 	if !s.mean.IsZero() {
-		x = dev.Alloc(whole.K(), whole.N())
+		x = h.lessMean(s, whole)
 		defer x.Free()
-		dev.Copy(x, whole)
-		h.lessMean(s, x)
 	}
 	dev.Lin(dst, 1/h.mu, x, 0, array.Batch{})
 	if n := s.short.len(); n > 0 {
@@ -210,23 +213,22 @@ func (h *factorHessian) invert(side int, dst, x array.Batch) {
 	}
 }
 
-// lessMean sets x to (q - a x_i, 0) for its parts (q, a), with the mean x_i.
-func (h *factorHessian) lessMean(s *factorSide, x array.Batch) {
+// lessMean is (q - a x_i, 0) for the parts (q, a) of x, with the mean x_i.
+func (h *factorHessian) lessMean(s *factorSide, x array.Batch) array.Batch {
 	t := h.dev.Alloc(x.K(), x.N())
-	defer t.Free()
 	h.dev.Gather(t, x, s.effect)
 	h.dev.Mul(t, t, s.mean)
-	h.dev.Lin(x, 1, x, -1, t)
+	h.dev.Lin(t, 1, x, -1, t)
+	return t
 }
 
 // fitEffects sets the effects in q to a/n - x_i* q, for those in x, which are a; q has none.
 func (h *factorHessian) fitEffects(s *factorSide, q, x array.Batch) {
 	dev := h.dev
-	t, own, ones := dev.Alloc(q.K(), q.N()), dev.Alloc(q.K(), q.N()), dev.Alloc(h.k, 1)
-	defer array.Free(t, own, ones)
-	dev.Mul(t, q, s.mean)
-	dev.Mul(own, x, s.share)
-	dev.Lin(t, -1, t, 1, own)
+	t, ones := dev.Alloc(q.K(), q.N()), dev.Alloc(h.k, 1)
+	defer array.Free(t, ones)
+	dev.Copy(h.effectsOf(q), h.effectsOf(x))
+	dev.Mul(t, q, s.fit)
 	dev.Fill(ones, 1)
 	lines := array.Shape{Rows: q.K() * s.n, Cols: h.k}
 	dev.Gemm(false, false, 1, t.Reshape(lines.Rows, lines.Cols), ones, 0, h.effectsOf(q))
@@ -256,10 +258,8 @@ func (h *factorHessian) complete(side int, q, t, z array.Batch) {
 	}
 	sums := t
 	if !s.long.none() && !s.mean.IsZero() {
-		sums = dev.Alloc(t.K(), t.N())
-		defer sums.Free()
-		dev.Copy(sums, t)
-		h.lessMean(s, t)
+		t = h.lessMean(s, sums)
+		defer t.Free()
 	}
 	dev.Lin(q, 1/h.mu, t, 0, array.Batch{})
 	if !s.long.none() {
@@ -340,7 +340,7 @@ func (h *factorHessian) bytes() int64 {
 	bytes := int64(0)
 	for i := range h.side {
 		s := &h.side[i]
-		bytes += s.values.Bytes() + s.factor.Bytes() + s.mean.Bytes() + s.share.Bytes()
+		bytes += s.values.Bytes() + s.factor.Bytes() + s.mean.Bytes() + s.fit.Bytes()
 		if s.order != nil {
 			bytes += s.order.Bytes()
 		}
@@ -359,7 +359,7 @@ const patternBytes = 16
 func (h *factorHessian) free() {
 	for i := range h.side {
 		s := &h.side[i]
-		array.Free(s.values, s.factor, s.mean, s.share)
+		array.Free(s.values, s.factor, s.mean, s.fit)
 		if s.effect != nil {
 			s.effect.Free()
 		}
