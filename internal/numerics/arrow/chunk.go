@@ -3,6 +3,7 @@ package arrow
 import (
 	"context"
 	"math"
+	"slices"
 	"sort"
 
 	"gonum.org/v1/gonum/blas"
@@ -177,8 +178,8 @@ type pairWork struct {
 	crosses []float64 // c_jj' of all entries j' of the row, from begin, plus the number of the row's first entry, on
 	begin   []int
 
-	at               []int32 // the place of the column's entry in that order, by rows of the chunk, or -1
-	both             []pair
+	both             []pair // with every other column, one after the other
+	ends             []int  // of those with column j-1, at j
 	left, right, sum []float64
 	triangles, outer []float64
 }
@@ -188,18 +189,26 @@ type pair struct{ row, one, other, at int32 }
 
 func (a *Arrow) take(c *chunk, j int, w *pairWork) {
 	begin, end := a.inColumn(c, j)
-	width := a.to[j] - a.from[j]
-	if cap(w.at) < c.hi-c.lo {
-		w.at = make([]int32, c.hi-c.lo)
-	}
-	w.at = w.at[:c.hi-c.lo]
-	for r := range w.at {
-		w.at[r] = -1
-	}
+	rows, width := a.row[begin:end], a.to[j]-a.from[j]
 	u := grown(&w.u, (end-begin)*width)
-	for s, i := range a.row[begin:end] {
-		w.at[int(i)-c.lo] = int32(s)
+	w.ends = append(w.ends[:0], make([]int, a.n+2)...)
+	for s, i := range rows {
 		copy(u[s*width:(s+1)*width], a.u[int(i)*a.p+a.from[j]:])
+		for _, other := range a.col[a.ptr[i]:a.ptr[i+1]] {
+			w.ends[other+2]++
+		}
+	}
+	for other := range a.n {
+		w.ends[other+2] += w.ends[other+1]
+	}
+	w.both = slices.Grow(w.both[:0], w.ends[a.n+1])[:w.ends[a.n+1]]
+	for s, i := range rows {
+		one, first := a.ent[begin+s], a.ptr[i]
+		for e, other := range a.col[first:a.ptr[i+1]] {
+			at := &w.ends[other+1]
+			w.both[*at] = pair{i, one, int32(first + e), int32(s)}
+			*at++
+		}
 	}
 }
 
@@ -217,18 +226,8 @@ func (a *Arrow) takeProducts(c *chunk, j int, w *pairWork) {
 	}
 }
 
-// pairs lists the rows of the chunk in which both columns are seen, the first one being that of w.
-func (a *Arrow) pairs(c *chunk, j, other int, w *pairWork) []pair {
-	begin, _ := a.inColumn(c, j)
-	t, end := a.inColumn(c, other)
-	w.both = w.both[:0]
-	for ; t < end; t++ {
-		if at := w.at[int(a.row[t])-c.lo]; at >= 0 {
-			w.both = append(w.both, pair{a.row[t], a.ent[begin+int(at)], a.ent[t], at})
-		}
-	}
-	return w.both
-}
+// with are the rows of the chunk in which the other column is seen, too.
+func (w *pairWork) with(other int) []pair { return w.both[w.ends[other]:w.ends[other+1]] }
 
 // atOnce is the number of rows whose products are taken together.
 const atOnce = 256
@@ -252,7 +251,7 @@ func (a *Arrow) complement(s []float64, c *chunk, j int, w *pairWork) {
 			continue
 		}
 		block := blas64.General{Rows: width, Cols: wide, Stride: n, Data: s[a.off[j]*n+a.off[other]:]}
-		for both := a.pairs(c, j, other, w); len(both) > 0; both = both[min(atOnce, len(both)):] {
+		for both := w.with(other); len(both) > 0; both = both[min(atOnce, len(both)):] {
 			some := both[:min(atOnce, len(both))]
 			left := general(len(some), width, grown(&w.left, len(some)*width))
 			right := general(len(some), wide, grown(&w.right, len(some)*wide))

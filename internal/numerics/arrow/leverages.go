@@ -111,7 +111,7 @@ func (a *Arrow) leverages(ctx context.Context, h []float64, triangles [][]float6
 // forms sets t_j,j' in the rows in which both columns are seen, and adds z_j' (S_j'j^{-1} u_i) to b_j.
 func (a *Arrow) forms(t, b []float64, c *chunk, j, other int, w *leverageWork) {
 	width, wide, size := a.to[j]-a.from[j], a.to[other]-a.from[other], a.size()
-	both := a.pairs(c, j, other, &w.pairWork)
+	both := w.with(other)
 	if len(both) == 0 {
 		return
 	}
