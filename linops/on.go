@@ -18,6 +18,9 @@ func On(dev array.Device, a Operator, t space.Space) (op Restricted, native bool
 	if op := restrict(dev, &k, t); op != nil {
 		return op, true
 	}
+	if k.s.Identity {
+		return &combined{Operator: newEmbedding(t)}, false
+	}
 	if c, ok := a.(*columns); ok && t.Form().Kind == space.Subset {
 		return c.at(dev, t, &combined{Operator: Compose(c.a.Operator, newEmbedding(t))}), false
 	}

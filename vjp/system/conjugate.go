@@ -38,7 +38,7 @@ type run struct {
 	pilot bool
 	dst   array.Batch // sum of alpha A u; zero where it is not asked for
 	// r is the residual, u the direction, t a vector to work in, which is J r or (K + eta H) u, and
-	// q is A u, or A*A u.
+	// q is A u, or A*A u in the memory of t.
 	r, u, t, q array.Batch
 	// K u, and K J times the residual; zero where K is 0.
 	ku, kt array.Batch
@@ -105,7 +105,7 @@ func (l *Iterated) newRun(dev array.Device, from rightSide, goal Goal, node floa
 		c.ku, c.kt = dev.Alloc(k, l.n), dev.Alloc(k, l.n)
 	}
 	if c.square = l.square; c.square != nil {
-		c.q = dev.Alloc(k, l.n)
+		c.q = c.t
 	} else {
 		c.q = dev.Alloc(k, from.d)
 	}
@@ -122,7 +122,10 @@ func (l *Iterated) newRun(dev array.Device, from rightSide, goal Goal, node floa
 }
 
 func (c *run) free() {
-	array.Free(c.r, c.u, c.t, c.q, c.ku, c.kt, c.sum)
+	if c.square == nil {
+		c.q.Free()
+	}
+	array.Free(c.r, c.u, c.t, c.ku, c.kt, c.sum)
 }
 
 func (c *run) iterate(ctx context.Context) error {

@@ -156,12 +156,12 @@ func (s *Iterated) solve(ctx context.Context, dev array.Device, from rightSide, 
 // ProbeBytes counts the vectors of conjugate gradients, and two of length d.
 func (s *Iterated) ProbeBytes() int64 { return 8*int64(s.vectors()*s.n+2*s.d) + s.work }
 
-// vectors is the number of those of conjugate gradients for a probe: two more where M*M is a product
+// vectors is the number of those of conjugate gradients for a probe: one more where M*M is a product
 // of its own, and two more where there is curvature.
 func (s *Iterated) vectors() int {
 	n := 3
 	if s.square != nil {
-		n += 2
+		n++
 	}
 	if !s.pre.flat() {
 		n += 2
