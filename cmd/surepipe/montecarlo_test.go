@@ -319,11 +319,11 @@ func TestStacksThatDoNotFitAreRefusedByShape(t *testing.T) {
 		want string
 	}{
 		{"--problem lasso --lambda 1 --data " + x + " --y " + npy,
-			"y.npy: sample 0 has shape (6, 4), expected (d,) for lasso"},
+			`y.npy: array "y" has shape (6, 4), expected (d,)`},
 		{"--problem lasso --lambda 1 --data " + x + " --y " + vectors,
-			`v.npy: sample 0 has shape (4,), expected (3,) as "X" of ` + x + " has 3 rows"},
+			`v.npy: array "y" has 4 values, expected 3: "X" has shape (3, 2)`},
 		{"--problem matrix-completion --lambda 1 --data " + entries + " --y " + vectors,
-			`v.npy: sample 0 has shape (4,), expected (3,) as "indices" of ` + entries + " has 3"},
+			entries + `: array "indices" has 3 values, expected 4, as many as "y"`},
 		{"--problem svt --lambda 1 --data " + mu + " --y " + npy,
 			`array "mu" has shape (5, 4), expected (6, 4) as each sample has`},
 		{"--problem lasso --lambda 1 --y " + npy, "--data is missing"},

@@ -214,7 +214,7 @@ func (l *loader) takeY(data *Data, r *dataio.Reader) error {
 	case many:
 		return fmt.Errorf("array \"y\" has shape %s, expected %s or (N, %s, a stack of N samples",
 			ndarray.ShapeString(shape), o.YShape, strings.Replace(o.YShape[1:], ",)", ")", 1))
-	case axes == 1 && shape[o.YRank] != 1:
+	case axes == 1 && shape[o.YRank] != 1 && l.files.Sample == nil:
 		volumes := ""
 		if o.YRank == 3 {
 			volumes = "a series of volumes is for surepipe denoise, "

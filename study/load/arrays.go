@@ -1,8 +1,6 @@
 package load
 
 import (
-	"fmt"
-
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/dataio"
@@ -42,14 +40,4 @@ func MatrixIn(set *dataio.Set, name, expected string) (*mat.Dense, error) {
 		return nil, err
 	}
 	return mat.NewDense(v.Shape[0], v.Shape[1], v.Data), nil
-}
-
-func ints(a dataio.Array) ([]int, error) {
-	all := make([]int, len(a.Ints))
-	for i, v := range a.Ints {
-		if all[i] = int(v); int64(all[i]) != v {
-			return nil, fmt.Errorf("array %q holds %d at [%d], which is too large", a.Name, v, i)
-		}
-	}
-	return all, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/lists"
 	"surepipe/risk/folds"
 	"surepipe/study"
 )
@@ -55,8 +56,5 @@ func (f *Source) labels(option, path, array string, n int, of string) (labels []
 	if err == nil && len(read.Ints) != n {
 		err = fmt.Errorf("%d labels, expected %d, one for each %s", len(read.Ints), n, of)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return ints(read)
+	return lists.Map(read.Ints, func(v int64) int { return int(v) }), err
 }

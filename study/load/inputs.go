@@ -10,6 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"surepipe/internal/dataio"
 	"surepipe/internal/noise"
 	"surepipe/problems"
 	"surepipe/problems/spec"
@@ -22,6 +23,11 @@ import (
 // sigma2 by Sigma2Method. Every
 // error is bad input and names the file.
 func (f *Source) Read(ctx context.Context) (Contents, error) { return f.read(ctx, nil, false) }
+
+// ReadAround reads all of the problem's data except y, which comes from a stack of samples in the file Y.
+func (f *Source) ReadAround(ctx context.Context, s *study.SampleSource) (Contents, error) {
+	return f.read(ctx, s, false)
+}
 
 // ReadSamples is [Source.Read] for many samples: y may have one more leading axis, or be missing where
 // there is a mean to simulate samples around.
@@ -39,17 +45,18 @@ func (f *Source) read(ctx context.Context, samples *study.SampleSource, many boo
 		X: f.X, Y: f.Y, Mu: f.Mu, D: f.D, Stored: f.storedX, Many: many, Columns: f.columns() || f.several,
 		Joint: f.columns(), Grouped: f.ColumnGroups != ""}
 	if samples != nil {
-		if files.Sample, err = f.firstOf(samples); err != nil {
+		first, err := samples.At(0)
+		switch {
+		case err != nil:
 			return Contents{}, err
+		case f.Specification == nil && f.Table.Response != "":
+			return Contents{}, study.Errorf("--response is %q, but y comes from --y", f.Table.Response)
 		}
-		files.Y = ""
+		files.Sample = &dataio.Array{Name: "y", Shape: samples.Shape, Data: first}
 	}
 	s, err := f.specification()
 	if err == nil {
 		data.Data, err = s.Load(files)
-	}
-	if err == nil && samples != nil && f.Specification == nil {
-		err = f.checkSample(samples, data)
 	}
 	if err != nil {
 		return Contents{}, f.tableError(err)

@@ -59,17 +59,17 @@ func (f *Source) files() dataio.Files {
 }
 
 func (f *Source) reading() dataio.TableOptions {
-	return dataio.TableOptions{Files: f.files(), NA: f.Table.NA, Missing: f.gaps()}
+	return dataio.TableOptions{Files: f.files(), NA: f.Table.NA, Missing: f.Table.Missing == string(design.Drop)}
 }
 
-func (f *Source) gaps() bool { return f.Table.Missing == string(design.Drop) }
-
-func (t *Table) options() design.Options {
+// tableOptions are the options of the table, with what the loss and an intercept ask of the coding.
+func (f *Source) tableOptions() design.Options {
+	t := &f.Table
 	o := design.Options{
 		Response: t.Response, Index: t.Index, Drop: t.Drop, Only: t.Only, Categorical: t.Categorical,
 		Beside: design.Beside{Weights: t.Weights, Offset: t.Offset, Exposure: t.Exposure, Trials: t.Trials,
 			Time: t.Time, Start: t.Start, Strata: t.Strata},
-		NA: t.NA, Coding: design.Coding{Success: t.Success},
+		NA: t.NA, Coding: design.Coding{Success: t.Success}, Binary: f.Intercept || f.LossOf().Timed(),
 	}
 	if t.Response != "" {
 		o.Groups = t.Groups
@@ -77,16 +77,9 @@ func (t *Table) options() design.Options {
 	if t.Missing != string(design.Refuse) {
 		o.Missing = design.Missing(t.Missing)
 	}
-	return o
-}
-
-// tableOptions are the options of the table, with what the loss and an intercept ask of the coding.
-func (f *Source) tableOptions() design.Options {
-	o := f.Table.options()
 	if k, err := f.LossOf().Kind(); err == nil {
 		o.Levels, o.Classes = k.Levels, k.Classes
 	}
-	o.Binary = f.Intercept || f.LossOf().Timed()
 	return o
 }
 

@@ -38,11 +38,9 @@ func (r *Request) ReadSamples(ctx context.Context) (*study.SampleSource, load.Co
 	if err != nil {
 		return nil, load.Contents{}, err
 	}
+	r.Y = ys.Name
 	file, err := r.ReadAround(ctx, ys)
 	r.Variance = file.Variance
-	if r.Data == "" && err == nil {
-		r.Data = ys.Name
-	}
 	if err == nil && coloured(file.Data) {
 		err = r.whitenedOnly()
 	}
