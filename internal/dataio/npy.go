@@ -11,6 +11,7 @@ import (
 	"math"
 
 	"github.com/sbinet/npyio/npy"
+	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/dataio/ndarray"
 )
@@ -116,6 +117,18 @@ func (r *Reader) Floats() (Array, error) {
 		return Array{}, r.complexError()
 	}
 	return r.Numbers()
+}
+
+// Matrix reads the values of an array of two axes; expected is its shape, for the error where it has others.
+func (r *Reader) Matrix(expected string) (*mat.Dense, error) {
+	if len(r.shape) != 2 {
+		return nil, r.ShapeError(expected)
+	}
+	a, err := r.Floats()
+	if err != nil {
+		return nil, err
+	}
+	return mat.NewDense(a.Shape[0], a.Shape[1], a.Data), nil
 }
 
 // Numbers is [Reader.Floats], and also reads complex numbers: see [Array.Complex].

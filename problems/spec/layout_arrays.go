@@ -143,14 +143,8 @@ func (l *loader) matrixOf(name, expected string, open opener) (x mat.Matrix, err
 			return m, err
 		}
 	}
-	err = l.with(name, expected, func(r *dataio.Reader) error {
-		if len(r.Shape()) != 2 {
-			return r.ShapeError(expected)
-		}
-		v, err := r.Floats()
-		if err == nil {
-			x = mat.NewDense(v.Shape[0], v.Shape[1], v.Data)
-		}
+	err = l.with(name, expected, func(r *dataio.Reader) (err error) {
+		x, err = r.Matrix(expected)
 		return err
 	})
 	return x, err

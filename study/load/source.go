@@ -89,3 +89,21 @@ func (f *Source) vary(data *problems.Data) {
 		data.Effects, _ = problems.DefaultEffects(*data)
 	}
 }
+
+// Contents is the content of data files.
+type Contents struct {
+	problems.Data
+	Variance
+	// Together are labels of the observations: those of one label are left out together. Nil where none were asked for.
+	Together []int
+	// Each is the number of columns of y where it has several for an observation, else 0.
+	Each int
+	// Response is the name of y where it is one of several responses, else "".
+	Response string
+}
+
+// LayoutOf is the layout of a named problem; known is false for other names.
+func LayoutOf(problem string) (l problems.Layout, known bool) {
+	n, known := problems.Lookup(problem)
+	return n.Layout, known
+}

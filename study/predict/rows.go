@@ -54,7 +54,12 @@ func predictArray(f *fit.Fit, set *dataio.Set) ([]float64, error) {
 		}
 		name = only
 	}
-	x, err := load.MatrixIn(set, name, fmt.Sprintf("(n, %d)", f.BShape[0]))
+	r, err := set.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	x, err := r.Matrix(fmt.Sprintf("(n, %d)", f.BShape[0]))
 	if err != nil {
 		return nil, err
 	}
