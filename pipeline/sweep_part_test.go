@@ -11,7 +11,10 @@ import (
 
 	"surepipe/array"
 	"surepipe/pipeline"
+	"surepipe/problems"
 	"surepipe/progress"
+	"surepipe/prox"
+	"surepipe/prox/lowrank"
 )
 
 // part computes a part of a sweep, times aside.
@@ -95,51 +98,63 @@ func TestBadPartsOfASweep(t *testing.T) {
 	}
 }
 
-// Where two points may be in flight the next one of a chain begins before the probes of a point end, no third one does,
-// and the results have the bits of one at a time.
+// A third point of a chain does not begin while two are in flight, and of active sets, whose derivatives read what the
+// path holds, no second one does. Results have the bits of one point at a time.
 func TestTheNextPointIsSolvedBesideTheProbes(t *testing.T) {
-	c := newCurve(t, array.NewHost())
-	grid := [][]float64{axis(0.02*c.max, 2*c.max, 6), {1}}
-	run := func(parallel int, progress func(pipeline.Progress), begun func(i int)) (points []pipeline.SweepPoint) {
-		var mu sync.Mutex
-		flying, most := 0, 0
-		o := pipeline.SweepOptions{Mu: c.mu, Refine: -1, Options: pipeline.Options{Seed: 3, Queries: 24,
-			Parallel: parallel, Estimator: "hutchinson", Progress: progress, Observe: func(_ context.Context, e pipeline.Event) {
-				mu.Lock()
-				defer mu.Unlock()
-				if e.Ended {
-					flying--
-					return
-				}
-				flying++
-				most = max(most, flying)
-				begun(e.Sample)
-			}}}
-		points = collect(t, c, grid, o)
-		if want := min(parallel, 2); most != want {
-			t.Errorf("%d points were in flight with Parallel %d, expected %d", most, parallel, want)
+	dev := array.NewHost()
+	lasso := newCurve(t, dev)
+	active := lasso
+	active.Solver = "active-set"
+	data := ratings(80, 70, 0.5, false)
+	problem, _ := completionAt(t, dev, data, problems.OfMax(0.3))
+	matrix := array.Shape{Rows: 80, Cols: 70}
+	completion := curve{pipeline.Family{Problem: problem.Solve(), Solver: problem.DefaultSolver,
+		Regularizer: func(w []float64) (prox.Prox, error) { return lowrank.NewNuclear(matrix, w[0]), nil },
+	}, data.Y, data.Y, 20}
+	for _, of := range []struct {
+		name   string
+		c      curve
+		beside int
+	}{{"lasso", lasso, 2}, {"active sets", active, 1}, {"completion", completion, 2}} {
+		alone, beside := inFlight(t, of.c, 1, 1), inFlight(t, of.c, 4, of.beside)
+		if !reflect.DeepEqual(beside, alone) {
+			t.Errorf("%s: the points differ from those that are computed one after the other", of.name)
 		}
-		return points
 	}
-	alone := run(1, nil, func(int) {})
-	next := make(chan struct{})
+}
+
+// inFlight is a sweep in which the probes of point 0 wait for point 1 where that is expected to be begun beside them.
+func inFlight(t *testing.T, c curve, parallel, expected int) []pipeline.SweepPoint {
+	t.Helper()
+	var mu sync.Mutex
+	flying, most, next := 0, 0, make(chan struct{})
 	wait := sync.OnceFunc(func() {
 		select {
 		case <-next:
 		case <-time.After(time.Minute):
-			t.Error("point 3 waits for the probes of point 2")
+			t.Error("point 1 waits for the probes of point 0")
 		}
 	})
-	beside := run(4, func(p pipeline.Progress) {
-		if p.Sample == 2 && p.Report.Stage == progress.Probes {
-			wait()
-		}
-	}, func(i int) {
-		if i == 3 {
+	o := pipeline.SweepOptions{Mu: c.mu, Refine: -1, Options: pipeline.Options{Seed: 3, Parallel: parallel}}
+	o.Estimator, o.Queries = "hutchinson", 24
+	o.Observe = func(_ context.Context, e pipeline.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		if flying++; e.Ended {
+			flying -= 2
+		} else if e.Sample == 1 && e.Stage == pipeline.GridStage {
 			close(next)
 		}
-	})
-	if !reflect.DeepEqual(beside, alone) {
-		t.Error("the points differ from those that are computed one after the other")
+		most = max(most, flying)
 	}
+	o.Progress = func(p pipeline.Progress) {
+		if p.Sample == 0 && p.Report.Stage == progress.Probes && expected > 1 {
+			wait()
+		}
+	}
+	points := collect(t, c, [][]float64{axis(0.05*c.max, 0.9*c.max, 6)}, o)
+	if most != expected {
+		t.Errorf("%d points were in flight with Parallel %d, expected %d", most, parallel, expected)
+	}
+	return points
 }
