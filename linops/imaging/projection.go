@@ -23,7 +23,7 @@ import (
 // columns. Pixels outside of the image are 0. d is angles times detectors, a row-major sinogram with
 // one row for each angle.
 //
-// No matrix is stored: beside images, a Projection holds four numbers a ray. It computes on the host,
+// No matrix is stored: beside images, a Projection holds a few numbers a ray. It computes on the host,
 // on all of its processors, where eight vectors at a time share the computation of the places. After
 // [Projection.Load] it computes on another device too; else the vectors of that device are copied to
 // the host and back.
@@ -33,11 +33,8 @@ import (
 type Projection struct {
 	mapped
 	rows, cols int
-	// upright are the rays that take one step for each row, and level those that take one for each
-	// column, of the transposed image.
-	upright, level rayset
-	weights        []float64  // the length of each ray between two lines
-	loaded         array.Rays // of another device; nil without one
+	rays       []array.Ray // whose weights are their lengths between two lines
+	loaded     array.Rays  // of another device; nil without one
 }
 
 // mostPixels bounds the sides of an image, so that its pixels and rays have 32 bit numbers.
@@ -147,11 +144,7 @@ type point struct{ x, y float64 }
 
 func newProjection(rows, cols, angles, detectors int, axis Axis,
 	ray func(angle, detector int) (from, to point)) *Projection {
-	p := &Projection{
-		rows: rows, cols: cols,
-		upright: rayset{lines: rows, width: cols}, level: rayset{lines: cols, width: rows},
-		weights: make([]float64, angles*detectors),
-	}
+	p := &Projection{rows: rows, cols: cols, rays: make([]array.Ray, angles*detectors)}
 	midRow, midCol := float64(rows-1)/2+axis.Row, float64(cols-1)/2+axis.Col
 	for i := range angles * detectors {
 		from, to := ray(i/detectors, i%detectors)
@@ -160,13 +153,13 @@ func newProjection(rows, cols, angles, detectors int, axis Axis,
 		if math.Abs(dy) >= math.Abs(dx) {
 			// Column x + midCol at row r, which is at y = midRow - r.
 			slope := -dx / dy
-			p.weights[i] = length / math.Abs(dy)
-			p.upright.add(i, from.x+midCol-slope*(midRow-from.y), slope)
+			p.rays[i] = rayThrough(rows, cols, from.x+midCol-slope*(midRow-from.y), slope)
+			p.rays[i].Weight = length / math.Abs(dy)
 		} else {
 			// Row midRow - y at column c, which is at x = c - midCol.
 			slope := -dy / dx
-			p.weights[i] = length / math.Abs(dx)
-			p.level.add(i, midRow-from.y-slope*(midCol+from.x), slope)
+			p.rays[i] = rayThrough(cols, rows, midRow-from.y-slope*(midCol+from.x), slope)
+			p.rays[i].Weight, p.rays[i].Level = length/math.Abs(dx), true
 		}
 	}
 	p.mapped = mapped{twin: twin{on: p.multiply}, name: "Projection", d: angles * detectors, p: rows * cols}
@@ -188,20 +181,9 @@ func (p *Projection) multiply(dst, src array.Batch, do action) {
 // Load puts the rays on a device, 36 bytes each, unless that computes in the host's memory. It comes
 // before the first product.
 func (p *Projection) Load(dev array.Device) {
-	if inHostMemory(dev) || p.loaded != nil {
-		return
+	if !inHostMemory(dev) && p.loaded == nil {
+		p.loaded = dev.NewRays(array.Shape{Rows: p.rows, Cols: p.cols}, p.rays)
 	}
-	rays := make([]array.Ray, len(p.weights))
-	for _, set := range []struct {
-		*rayset
-		level bool
-	}{{&p.upright, false}, {&p.level, true}} {
-		for _, r := range set.rays {
-			rays[r.index] = array.Ray{At: r.at, Slope: r.slope, Weight: p.weights[r.index], From: int(r.from),
-				To: int(r.to), Level: set.level}
-		}
-	}
-	p.loaded = dev.NewRays(array.Shape{Rows: p.rows, Cols: p.cols}, rays)
 }
 
 // Release frees the memory of Load. The operator is dead on that device afterwards.
@@ -214,12 +196,24 @@ func (p *Projection) Release() {
 
 func (p *Projection) columnNorms2() []float64 {
 	norms := make([]float64, p.rows*p.cols)
-	p.upright.each(func(ray, line, at int, part float64) {
-		norms[line*p.cols+at] += square(p.weights[ray] * part)
-	})
-	p.level.each(func(ray, line, at int, part float64) {
-		norms[at*p.cols+line] += square(p.weights[ray] * part)
-	})
+	for i := range p.rays {
+		r := &p.rays[i]
+		width, along, across := p.cols, p.cols, 1
+		if r.Level {
+			width, along, across = p.rows, 1, p.cols
+		}
+		for line := r.From; line < r.To; line++ {
+			x := r.Place(line)
+			pixel := int(x)
+			part := x - float64(pixel)
+			if pixel > 0 {
+				norms[line*along+(pixel-1)*across] += square(r.Weight * (1 - part))
+			}
+			if pixel < width {
+				norms[line*along+pixel*across] += square(r.Weight * part)
+			}
+		}
+	}
 	return norms
 }
 

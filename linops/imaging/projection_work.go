@@ -38,7 +38,7 @@ func (p *Projection) onHost(dst, src array.Batch, way actionKind) {
 	done()
 	clear(w.dst[:])
 	clear(w.src[:])
-	w.p, w.upright.rayset, w.level.rayset = nil, nil, nil
+	w.p, w.upright.rays, w.level.rays = nil, nil, nil
 	projectionWorks.Put(w)
 }
 
@@ -46,13 +46,11 @@ func (p *Projection) onHost(dst, src array.Batch, way actionKind) {
 func (w *projectionWork) project(way actionKind, width int) {
 	p := w.p
 	sums := product.Resize(w.upright.sums, p.d*width)
-	for _, s := range []struct {
-		pass *pass
-		rays *rayset
-	}{{&w.upright, &p.upright}, {&w.level, &p.level}} {
-		s.pass.rayset, s.pass.way, s.pass.lanes = s.rays, way, width
-		s.pass.plane = product.Resize(s.pass.plane, s.rays.lines*(s.rays.width+2)*width)
-		s.pass.sums = sums
+	w.upright.level, w.upright.lines, w.upright.width = false, p.rows, p.cols
+	w.level.level, w.level.lines, w.level.width = true, p.cols, p.rows
+	for _, s := range []*pass{&w.upright, &w.level} {
+		s.rays, s.way, s.lanes, s.sums = p.rays, way, width, sums
+		s.plane = product.Resize(s.plane, s.lines*(s.width+2)*width)
 	}
 	parallel.For(p.rows+p.cols, w.layLine)
 	parallel.Ranges(p.d, raysPerPart, w.layRays)
@@ -140,7 +138,7 @@ func (w *projectionWork) readRays(from, to int) {
 func (w *projectionWork) weigh(from, to int) {
 	n := w.upright.lanes
 	for u := from; u < to; u++ {
-		weight := w.p.weights[u]
+		weight := w.p.rays[u].Weight
 		for j := range n {
 			w.upright.sums[u*n+j] *= weight
 		}
