@@ -1,7 +1,6 @@
 package prox
 
 import (
-	"slices"
 	"sync"
 
 	"surepipe/array"
@@ -87,8 +86,12 @@ func addRadial(m []float64, n int, places []int, q float64, u []float64) {
 // squares has a row for every coordinate of a group with curvature, and one of a negative weight along u_g; of two
 // coordinates one across u_g.
 func (c *radialCurvature) squares() *Squares {
-	w := &Squares{Rows: space.Rows{Indptr: []int{0}}}
-	w.Indices, w.Values = slices.Grow(w.Indices, len(c.u)), slices.Grow(w.Values, len(c.u))
+	entries, rows := len(c.u), len(c.q)
+	if entries > 2*rows {
+		entries, rows = 2*entries, rows+entries
+	}
+	w := &Squares{space.Rows{Indptr: make([]int, 1, rows+1), Indices: make([]int, 0, entries),
+		Values: make([]float64, 0, entries)}, make([]float64, 0, rows)}
 	var group []int
 	for g, q := range c.q {
 		if q == 0 {

@@ -94,21 +94,30 @@ func Analyze(ptr []int64, index []int32, most int64) *Analysis {
 
 // tree finds the places of the rows and the elimination tree.
 func (a *Analysis) tree() {
-	n := len(a.order)
+	n, b := len(a.order), a.block
 	for i, v := range a.order {
 		a.place[v] = int32(i)
 	}
+	// The tree of the blocks, by their last nodes: a block's first node tells its neighbours.
 	ancestor := make([]int32, n)
-	for k := range n {
+	for k := b - 1; k < n; k += b {
 		a.parent[k], ancestor[k] = -1, -1
-		for _, w := range a.index[a.ptr[a.order[k]]:a.ptr[a.order[k]+1]] {
-			for i := a.place[w]; i != -1 && int(i) < k; {
+		for i := k - b + 1; i < k; i++ {
+			a.parent[i] = int32(i) + 1
+		}
+		first := a.order[k-b+1]
+		for _, w := range a.index[a.ptr[first]:a.ptr[first+1]] {
+			i := int(a.place[w])
+			if (i+1)%b != 0 {
+				continue
+			}
+			for i != -1 && i < k {
 				next := ancestor[i]
 				ancestor[i] = int32(k)
 				if next == -1 {
-					a.parent[i] = int32(k)
+					a.parent[i] = int32(k - b + 1)
 				}
-				i = next
+				i = int(next)
 			}
 		}
 	}

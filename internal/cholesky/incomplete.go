@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
@@ -53,6 +54,7 @@ type incompletion struct {
 	first, after, next []int32 // next: how many of a column's are done
 	top                []int32 // of a column above all trees, its number among these
 	tops               int
+	usual              atomic.Int64 // blocks of a column, about: the room of a segment
 }
 
 // incomplete is that factor; nil where it grows too much. Trees of the elimination tree are factorized at the same
@@ -179,12 +181,13 @@ func (w *incompletion) eliminate(r stretch, c *column) error {
 		end = r.hi
 	}
 	c.begin(r, w.tops)
-	usual := 0
 	for k := r.lo; k < r.hi; k++ {
 		s := &w.f.segments[w.of[k]]
 		if k == s.first {
+			columns := min(segmentColumns, r.hi-k)
+			usual := columns * int(w.usual.Load())
 			s.index, s.value = make([]int32, 0, usual), make([]float64, 0, usual*area)
-			s.ptr = make([]int64, 1, min(segmentColumns, r.hi-k)+1)
+			s.ptr = make([]int64, 1, columns+1)
 		}
 		c.start(k)
 		w.a.load(c, w.value, w.times)
@@ -220,7 +223,9 @@ func (w *incompletion) eliminate(r stretch, c *column) error {
 		if w.next[k] = 1; len(s.index) > from+1 && int(s.index[from+1]) < end {
 			w.link(k, s.index[from:])
 		}
-		usual = max(usual, len(s.index))
+		if k+1 == s.first+segmentColumns {
+			w.usual.Store(int64(len(s.index)/segmentColumns + 1))
+		}
 	}
 	return nil
 }
