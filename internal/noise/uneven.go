@@ -152,3 +152,34 @@ func cellOf(d [blockSide][blockSide]float64) (c cell) {
 	}
 	return c
 }
+
+// spike is the ratio of the numbers of pixels at an end of the range and at the value next to it from which the former
+// are no tail of a distribution.
+const spike = 3
+
+// Clipped is the share of the values at the least or greatest value of an image, and that value, where they are so
+// many that values beyond were set to it, or that a part has no noise, as under a mask; 0 where they are not. A share s
+// biases SURE by up to s d sigma2, which is said from sqrt(8/d) on, about two of SURE's standard deviations.
+func (m Image) Clipped() (share, at float64) {
+	n := float64(len(m.Y))
+	for _, sign := range []float64{1, -1} {
+		least, next := math.Inf(1), math.Inf(1)
+		var atLeast, atNext float64
+		for _, v := range m.Y {
+			switch v *= sign; {
+			case v < least:
+				least, next, atLeast, atNext = v, least, 1, atLeast
+			case v == least:
+				atLeast++
+			case v < next:
+				next, atNext = v, 1
+			case v == next:
+				atNext++
+			}
+		}
+		if s := atLeast / n; s > max(share, math.Sqrt(8/n)) && atLeast > spike*atNext {
+			share, at = s, sign*least
+		}
+	}
+	return share, at
+}

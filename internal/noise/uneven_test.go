@@ -54,6 +54,27 @@ func TestUneven(t *testing.T) {
 				c.by, ratio, c.ratio)
 		}
 	}
+	signal := func(i int) float64 { return math.Sin(float64(i) / 300) }
+	for name, c := range map[string]struct {
+		of   func(v float64) float64
+		want float64
+	}{
+		"normal":         {func(v float64) float64 { return v }, 0},
+		"rounded":        {func(v float64) float64 { return math.Round(4 * v) }, 0},
+		"clipped":        {func(v float64) float64 { return max(v, -1) }, -1},
+		"clipped, grey":  {func(v float64) float64 { return math.Round(40 * min(v, 1.2)) }, 48},
+		"hardly clipped": {func(v float64) float64 { return max(v, -1.9) }, 0},
+		"under a mask":   {func(v float64) float64 { return math.Floor(min(0, v+1)) * v }, 0},
+	} {
+		y := make([]float64, 128*96)
+		for i := range y {
+			y[i] = c.of(signal(i) + 0.3*r.NormFloat64())
+		}
+		share, at := Image{y, 128, 96, 1}.Clipped()
+		if told := share > 0; told != (c.want != 0 || name == "under a mask") || at != c.want {
+			t.Errorf("%s: %.3g of the values are %g, expected %g", name, share, at, c.want)
+		}
+	}
 	if u := (Image{make([]float64, 64*64), 64, 64, 1}).Uneven(); u != (Uneven{}) {
 		t.Errorf("an image of zeros: %+v", u)
 	}

@@ -44,6 +44,10 @@ var (
 			"error is too small",
 		Do: "start from the raw image; else average blocks of pixels to a smaller one until this is not said, and " +
 			"where only channels share noise denoise each alone; compare `--sigma2 auto`"})
+	ClippedPixels = row(Kind{Code: "clipped-pixels", Severity: Caution, Run: true,
+		Says: "many pixels of an image have its least or its greatest value: they were clipped there, or have no " +
+			"noise, as under a mask, and `sigma2`, SURE and error bars take their noise for that of the others",
+		Do: "start from values that are not clipped, such as raw ones; crop what is under a mask"})
 	UnevenNoise = row(Kind{Code: "uneven-noise", Severity: Caution, Run: true,
 		Says: "the noise of an image is stronger in bright than in dark parts, as that of photons, or in some places " +
 			"or channels: `sigma2`, SURE, GCV, leave-one-out and error bars take it for the same everywhere",

@@ -30,12 +30,17 @@ func (r *Request) noteChannels(data problems.Data) bool {
 	return false
 }
 
-// notePixels says that the noise of an image is stronger in some of its parts, and that its pixels or channels seem to
-// share their noise.
+// notePixels says that an image was clipped, that its noise is stronger in some of its parts, and that its pixels or
+// channels seem to share their noise.
 func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 	m, ok := problems.ImageOf(r.Problem, data)
 	if !ok || r.Correlation != "" || !r.LossOf().Squared() {
 		return
+	}
+	if share, at := m.Clipped(); share > 0 {
+		r.note(study.NewNote(warning.ClippedPixels, "%.2g%% of the values of y are %.4g: they were clipped, or have "+
+			"no noise, as under a mask, and sigma2, SURE and error bars take their noise for that of the others; "+
+			"start from values that are not clipped, or crop", 100*share, at))
 	}
 	u := m.Uneven()
 	if u.By != "" {
