@@ -262,10 +262,43 @@ func (h *Host) GemmEach(transA, transB bool, alpha float64, a Batch, sa Shape, b
 	// The longer side of each C is split.
 	work := m * inner * n
 	width := panels(max(m, n), work)
-	t := h.newTask(gemmEachKernel, c.k*parallel.Parts(max(m, n), width), max(1, gemmGrain/work))
+	kernel := gemmEachKernel
+	gram := transA && !transB && beta == 0 && a == b && sa == sb
+	if gram {
+		kernel = gramEachKernel
+	}
+	t := h.newTask(kernel, c.k*parallel.Parts(max(m, n), width), max(1, gemmGrain/work))
 	t.x, t.y, t.dst, t.a, t.b, t.ta, t.tb, t.sa, t.sb = a, b, c, alpha, beta, transA, transB, sa, sb
 	t.sc, t.width = Shape{m, n}, width
 	t.run()
+	if gram {
+		for i := range c.k {
+			mirror(c.row(i), n)
+		}
+	}
+}
+
+// gramEachKernel computes the triangle below the diagonal of A'A.
+func gramEachKernel(t *task, lo, hi int) {
+	impl := blas64.Implementation()
+	n, inner := t.sc.Rows, t.sa.Rows
+	each := parallel.Parts(n, t.width)
+	for u := lo; u < hi; u++ {
+		i, p := u/each, u%each*t.width
+		a, c, rows := t.x.row(i), t.dst.row(i)[p*n:], min(t.width, n-p)
+		clear(c[:rows*n]) // Dsyrk with beta = 0 keeps NaN
+		impl.Dgemm(blas.Trans, blas.NoTrans, rows, p, inner, t.a, a[p:], n, a, n, 0, c, n)
+		impl.Dsyrk(blas.Lower, blas.Trans, rows, inner, t.a, a[p:], n, 0, c[p:], n)
+	}
+}
+
+// mirror copies the triangle below the diagonal of an n x n matrix to that above.
+func mirror(c []float64, n int) {
+	for i := range n {
+		for j, v := range c[i*n : i*n+i] {
+			c[j*n+i] = v
+		}
+	}
 }
 
 func gemmEachKernel(t *task, lo, hi int) {

@@ -49,14 +49,19 @@ func (w *workspace) diagonal() []float64 {
 	return out
 }
 
-// rowsTimes adds rows from, from+1, ... of a, a matrix or a sparse one, times a matrix to an image.
+// rowsTimes adds rows from, from+1, ... of a, a matrix or a sparse one, times a matrix, a triangle
+// but for the order of its rows, to an image.
 func rowsTimes(a linops.Operator, by blas64.General) func(memory *[]float64, image blas64.General, from int) {
-	if known := linops.StructureOf(a); known.Stored.IsZero() {
+	first := lists.Make(by.Rows, func(i int) int { // half of the entries are 0
+		row := by.Data[i*by.Stride:][:by.Cols]
+		if at := slices.IndexFunc(row, func(v float64) bool { return v != 0 }); at >= 0 {
+			return at
+		}
+		return by.Cols
+	})
+	stored := linops.StructureOf(a).Stored
+	if stored.IsZero() {
 		entries := linops.ShiftedOf(a)
-		first := lists.Make(by.Rows, func(i int) int { // of a triangle half of the entries are 0
-			row := by.Data[i*by.Stride:][:by.Cols]
-			return max(slices.IndexFunc(row, func(v float64) bool { return v != 0 }), 0)
-		})
 		shift := make([]float64, by.Cols)
 		for j, v := range entries.Right {
 			floats.AddScaled(shift[first[j]:], v, by.Data[j*by.Stride:][first[j]:by.Cols])
@@ -74,10 +79,20 @@ func rowsTimes(a linops.Operator, by blas64.General) func(memory *[]float64, ima
 			}
 		}
 	}
+	lo := slices.Min(append(first, by.Cols))
+	if lo == by.Cols {
+		return func(*[]float64, blas64.General, int) {}
+	}
+	by.Data, by.Cols = by.Data[lo:], by.Cols-lo
 	return func(memory *[]float64, image blas64.General, from int) {
-		values := matrix(memory, image.Rows, by.Rows)
-		rows := linops.StructureOf(a).Stored.Rows(from, from+image.Rows)
-		rows.Device().Download(values.Data, rows)
+		rows := stored.Rows(from, from+image.Rows)
+		values := blas64.General{Rows: image.Rows, Cols: by.Rows, Stride: by.Rows}
+		var host bool
+		if values.Data, host = rows.Reshape(1, image.Rows*by.Rows).HostRow(0); !host {
+			values = matrix(memory, image.Rows, by.Rows)
+			rows.Device().Download(values.Data, rows)
+		}
+		image.Data, image.Cols = image.Data[lo:], by.Cols
 		blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, values, by, 1, image)
 	}
 }

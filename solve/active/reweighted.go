@@ -39,7 +39,7 @@ type reweighted struct {
 func NewReweighted(ctx context.Context, s engine.Task) (engine.Solver, error) {
 	n := &reweighted{s: s, known: loss.StructureOf(s.Problem.Loss), value: prox.StructureOf(s.Problem.R).Value}
 	if s.Bound == nil {
-		bound, err := engine.NormBound(ctx, s.Problem)
+		bound, err := engine.NormBound(ctx, s.Problem, looseNorm)
 		if err != nil {
 			return nil, err
 		}
@@ -62,6 +62,9 @@ func (n *reweighted) Reweight(ctx context.Context, r prox.Prox) (engine.Solver, 
 func (n *reweighted) Record(context.Context, array.Batch, engine.NewTape) (*engine.Solution, error) {
 	return nil, fmt.Errorf("solve: Newton steps on the loss are not recorded; use ista or fista")
 }
+
+// looseNorm is the tolerance of ||A||^2, by which no step goes: it scales the optimality, by its root.
+const looseNorm = 0.1
 
 const (
 	// firstReach is the reach of the first step from 0, in units of the loss, and mostReach that from

@@ -9,9 +9,10 @@ import (
 	"surepipe/linops/krylov"
 )
 
-// NormBound is an upper bound of ||A||^2, and an error where its inverse is out of range.
-func NormBound(ctx context.Context, p Problem) (float64, error) {
-	n, err := krylov.Norm2(ctx, p.Device, p.A, krylov.NormOptions{})
+// NormBound is an upper bound of ||A||^2 with a relative tolerance, 0 for that of step sizes, and an error where its
+// inverse is out of range.
+func NormBound(ctx context.Context, p Problem, tol float64) (float64, error) {
+	n, err := krylov.Norm2(ctx, p.Device, p.A, krylov.NormOptions{Tol: tol})
 	if err != nil {
 		return 0, err
 	}
@@ -40,7 +41,7 @@ func NormOfK(ctx context.Context, p Problem) (float64, error) {
 
 // Norms are upper bounds of ||A||^2 and ||K||^2.
 func Norms(ctx context.Context, p Problem) (a, k float64, err error) {
-	if a, err = NormBound(ctx, p); err != nil {
+	if a, err = NormBound(ctx, p, 0); err != nil {
 		return 0, 0, err
 	}
 	k, err = NormOfK(ctx, p)

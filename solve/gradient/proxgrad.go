@@ -77,7 +77,7 @@ func New(ctx context.Context, label string, p engine.Problem, accelerated bool) 
 // NewProximalGradient bounds the norm.
 func NewProximalGradient(ctx context.Context, label string, p engine.Problem, accelerated bool) (*ProximalGradient,
 	error) {
-	bound, err := engine.NormBound(ctx, p)
+	bound, err := engine.NormBound(ctx, p, 0)
 	if err != nil {
 		return nil, err
 	}

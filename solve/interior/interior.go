@@ -125,7 +125,7 @@ func (s *interior) prepare(ctx context.Context) (err error) {
 			return nil
 		}
 		if smallSaddle(s.P) {
-			if s.norm2, err = engine.NormBound(ctx, s.P); err != nil {
+			if s.norm2, err = engine.NormBound(ctx, s.P, 0); err != nil {
 				return err
 			}
 			s.system, s.k = newDenseSystem(s.P)
@@ -137,7 +137,7 @@ func (s *interior) prepare(ctx context.Context) (err error) {
 	if system := newSparseSystem(s.P, s.conditions); system != nil && sparseOperators(s.P) {
 		s.norm2, s.k, s.system = system.c, system.k, system
 	} else if system != nil {
-		if s.norm2, err = engine.NormBound(ctx, s.P); err != nil {
+		if s.norm2, err = engine.NormBound(ctx, s.P, 0); err != nil {
 			return err
 		}
 		s.k, s.system = system.k, &iteratedSystem{system, s.P.A, s.P.Device}
