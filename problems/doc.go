@@ -19,7 +19,8 @@
 // # Named problems
 //
 // Some specifications are embedded and have a name, which New takes. Their arrays are the fields of
-// a [Data]. Each is a line in the table of [Registered] and a file in the folder spec/specs:
+// a [Data], which [Spec.Load] of [SpecOf] reads from files by the [Layout] of the problem. Each is a
+// line in the table of [Registered] and a file in the folder spec/specs:
 //
 //	name               A                     r(b)                                         lambda_max
 //	ols                X                     0                                            -

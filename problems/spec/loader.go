@@ -241,7 +241,17 @@ func (l *loader) dataFile() (path string, line int) {
 }
 
 func (l *loader) override(name string) string {
-	return map[string]string{"X": l.files.X, "y": l.files.Y, "mu": l.files.Mu, "D": l.files.D}[name]
+	switch name {
+	case "X":
+		return l.files.X
+	case "y":
+		return l.files.Y
+	case "mu":
+		return l.files.Mu
+	case "D":
+		return l.files.D
+	}
+	return ""
 }
 
 func (l *loader) lineOf(name string) int {
