@@ -48,9 +48,9 @@ const (
 
 // behind is the implicit derivative at a solution of a problem with r(K b), which is improved until its
 // space is settled.
-func (s *solver) behind(ctx context.Context, sol *solve.Solution) (*linearization, error) {
+func (s *solver) behind(ctx context.Context, sol *solve.Solution, small float64) (*linearization, error) {
 	for round := 0; ; round++ {
-		l, settled, err := s.settle(ctx, sol)
+		l, settled, err := s.settle(ctx, sol, small)
 		if err != nil {
 			return nil, err
 		}
@@ -79,8 +79,8 @@ func (s *solver) further(ctx context.Context, sol *solve.Solution, l *linearizat
 
 // found is the implicit derivative where Newton's method finds the solution from where a solve has stopped short of
 // it; else nil.
-func (s *solver) found(ctx context.Context, sol *solve.Solution) (*linearization, error) {
-	l, settled, err := s.settle(ctx, sol)
+func (s *solver) found(ctx context.Context, sol *solve.Solution, small float64) (*linearization, error) {
+	l, settled, err := s.settle(ctx, sol, small)
 	switch {
 	case err != nil:
 		return nil, err
@@ -93,12 +93,10 @@ func (s *solver) found(ctx context.Context, sol *solve.Solution) (*linearization
 }
 
 // settle linearizes at a solution, which Newton's method improves where it ends. It reports whether it did.
-func (s *solver) settle(ctx context.Context, sol *solve.Solution) (_ *linearization, settled bool, err error) {
+func (s *solver) settle(ctx context.Context, sol *solve.Solution, small float64) (_ *linearization, settled bool,
+	err error) {
 	at := sol.At
-	n := newton{at: at, o: s.o, small: smallEntry}
-	if sol.Change > 0 {
-		n.small = smallEstimated
-	}
+	n := newton{at: at, o: s.o, small: small}
 	defer n.release()
 	if err := n.begin(ctx); err != nil {
 		return nil, false, err

@@ -23,10 +23,10 @@ type sparseCurvature struct {
 var mostFactor int64 = 1 << 22
 
 // Tolerances of incomplete factors: with smallEntry leverages have nearly all of their accuracy after the step that the
-// trace takes, and with smallEstimated the trace of a solution whose change is estimated (docs/benchmarks.md).
+// trace takes, and with smallCompared the trace that is compared along a path (docs/benchmarks.md).
 const (
-	smallEntry     = 2e-4
-	smallEstimated = 2e-3
+	smallEntry    = 2e-4
+	smallCompared = 2e-3
 )
 
 // newSparseCurvature returns Q of n columns, at the step t, with a tolerance of an incomplete factor.

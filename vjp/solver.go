@@ -136,7 +136,11 @@ func (s *solver) solveFrom(ctx context.Context, y array.Batch, from From, rule *
 	var undo cleanup
 	defer undo.run()
 	undo.add(sol.Release)
-	l, by, err := s.derivative(ctx, sol)
+	small := smallEntry
+	if from.Effort.Share > 0 && !s.o.Images {
+		small = smallCompared
+	}
+	l, by, err := s.derivative(ctx, sol, small)
 	if err != nil {
 		return nil, err
 	}
@@ -174,10 +178,12 @@ func (s *solver) solveFrom(ctx context.Context, y array.Batch, from From, rule *
 	return with(sol, l, made...), nil
 }
 
-// derivative is that at a solution, nil where the iterations are to be differentiated.
-func (s *solver) derivative(ctx context.Context, sol *solve.Solution) (l *linearization, by derivative, err error) {
+// derivative is that at a solution, nil where the iterations are to be differentiated. An incomplete factor has the
+// tolerance small.
+func (s *solver) derivative(ctx context.Context, sol *solve.Solution, small float64) (l *linearization, by derivative,
+	err error) {
 	if !sol.Converged && s.p.K != nil && sol.At.Problem.K != nil && sol.At.Linear == nil {
-		if l, err = s.found(ctx, sol); err != nil {
+		if l, err = s.found(ctx, sol, small); err != nil {
 			return nil, by, err
 		}
 	}
@@ -186,7 +192,7 @@ func (s *solver) derivative(ctx context.Context, sol *solve.Solution) (l *linear
 		return newLinearization("direct", sol.At.Problem.A, hat), by, nil
 	}
 	if by.kind == Implicit && l == nil {
-		if l, err = s.linearize(ctx, sol); err != nil {
+		if l, err = s.linearize(ctx, sol, small); err != nil {
 			return nil, by, err
 		}
 	}
@@ -247,7 +253,7 @@ const settledTol = 1e-12
 
 // linearize is the implicit derivative at a solution. Where decisions behind it are in doubt, or it
 // depends on the remaining error of b, the solution is improved as far as possible.
-func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (l *linearization, err error) {
+func (s *solver) linearize(ctx context.Context, sol *solve.Solution, small float64) (l *linearization, err error) {
 	at := sol.At
 	t := at.Tangent
 	if t == nil && sol.Converged {
@@ -265,7 +271,7 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (l *lineari
 		return l, nil
 	}
 	if at.Problem.K != nil {
-		l, err = s.behind(ctx, sol)
+		l, err = s.behind(ctx, sol, small)
 	} else {
 		l, err = s.refined(ctx, sol)
 	}
@@ -369,7 +375,7 @@ func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *linearization)
 	var err error
 	settled := true
 	if at.Problem.K != nil {
-		l, settled, err = s.settle(ctx, sol)
+		l, settled, err = s.settle(ctx, sol, smallEntry)
 		settled = settled || l != nil && l.known.SpaceMargin == 0
 	} else {
 		l, err = newImplicit(ctx, at, s.o, sol.Optimality)
