@@ -30,8 +30,6 @@ type (
 	Estimate = noise.Estimate
 	// NoiseImage is an image whose blocks tell how its noise is.
 	NoiseImage = noise.Image
-	// NoiseUneven is noise whose variance differs between parts of an image.
-	NoiseUneven = noise.Uneven
 	// Spec is a specification, SpecFiles are the files that replace its own, and SpecError is an error with a line.
 	Spec      = spec.Spec
 	SpecFiles = spec.Files

@@ -76,13 +76,24 @@ func ImageOf(name string, data Data) (m NoiseImage, ok bool) {
 	if len(shape) != 2 {
 		return m, false
 	}
+	data.YShape, m.Rows, m.Columns = shape, shape[0], shape[1]
+	o, ok := observedBy(name, data)
+	return m, ok && o.Pixels() && len(m.Y) == m.Rows*m.Columns*m.Channels
+}
+
+// IsSequence reports whether y is a sequence without gaps, in its order.
+func IsSequence(name string, data Data) bool {
+	o, ok := observedBy(name, data)
+	return ok && o.Sequence() && data.At == nil && data.Indices == nil
+}
+
+func observedBy(name string, data Data) (o noise.Observed, ok bool) {
 	s, _, err := specification(name, data)
 	if err != nil {
-		return m, false
+		return o, false
 	}
-	data.YShape, m.Rows, m.Columns = shape, shape[0], shape[1]
-	o, err := observed(s, data)
-	return m, err == nil && o.Pixels() && len(m.Y) == m.Rows*m.Columns*m.Channels
+	o, err = observed(s, data)
+	return o, err == nil
 }
 
 func observed(s *spec.Spec, data Data) (o noise.Observed, err error) {

@@ -77,8 +77,7 @@ func (m Image) Uneven() (u Uneven) {
 		if len(known) < 2 {
 			continue
 		}
-		byVariance := func(a, b part) int { return cmp.Compare(a.variance, b.variance) }
-		low, high := slices.MinFunc(known, byVariance), slices.MaxFunc(known, byVariance)
+		low, high := extremes(known)
 		if high.variance > low.variance*max(unevenRatio, 1+unevenErrors*math.Hypot(low.relative, high.relative)) {
 			u = Uneven{low.variance, high.variance, by.name, low.mean, high.mean}
 			if by.name == ByChannel {
@@ -153,19 +152,19 @@ func cellOf(d [blockSide][blockSide]float64) (c cell) {
 	return c
 }
 
-// spike is the ratio of the numbers of pixels at an end of the range and at the value next to it from which the former
+// spike is the ratio of the numbers of values at an end of the range and at the value next to it from which the former
 // are no tail of a distribution.
 const spike = 3
 
-// Clipped is the share of the values at the least or greatest value of an image, and that value, where they are so
-// many that values beyond were set to it, or that a part has no noise, as under a mask; 0 where they are not. A share s
+// Clipped is the share of the values that are the least or greatest of y, and that value, where they are so many that
+// values beyond were set to it, or that a part has no noise, as under a mask; 0 where they are not. A share s
 // biases SURE by up to s d sigma2, which is said from sqrt(8/d) on, about two of SURE's standard deviations.
-func (m Image) Clipped() (share, at float64) {
-	n := float64(len(m.Y))
+func Clipped(y []float64) (share, at float64) {
+	n := float64(len(y))
 	for _, sign := range []float64{1, -1} {
 		least, next := math.Inf(1), math.Inf(1)
 		var atLeast, atNext float64
-		for _, v := range m.Y {
+		for _, v := range y {
 			switch v *= sign; {
 			case v < least:
 				least, next, atLeast, atNext = v, least, 1, atLeast

@@ -23,7 +23,8 @@ func TestUneven(t *testing.T) {
 		"white":             {channels: 1, variance: func(int, int) float64 { return 1 }},
 		"white, texture":    {channels: 1, texture: true, variance: func(int, int) float64 { return 1 }},
 		"white, in colours": {channels: 3, texture: true, variance: func(int, int) float64 { return 1 }},
-		"photons":           {channels: 1, variance: func(i, _ int) float64 { return slope(i) }, by: ByBrightness, ratio: 3},
+		"photons": {channels: 1, by: ByBrightness, ratio: 3,
+			variance: func(i, _ int) float64 { return slope(i) }},
 		"photons, texture": {channels: 1, texture: true, by: ByBrightness, ratio: 3,
 			variance: func(i, _ int) float64 { return slope(i) }},
 		"lower part": {channels: 1, by: ByPlace, ratio: 2,
@@ -50,8 +51,8 @@ func TestUneven(t *testing.T) {
 			}
 		}
 		if told != draws || c.by != "" && math.Abs(math.Log(ratio/c.ratio)) > 0.3 {
-			t.Errorf("%s: %d of %d draws as expected, by %q, and a ratio of variances of %.2f for %g", name, told, draws,
-				c.by, ratio, c.ratio)
+			t.Errorf("%s: %d of %d draws as expected, by %q, and a ratio of variances of %.2f for %g", name, told,
+				draws, c.by, ratio, c.ratio)
 		}
 	}
 	signal := func(i int) float64 { return math.Sin(float64(i) / 300) }
@@ -70,12 +71,40 @@ func TestUneven(t *testing.T) {
 		for i := range y {
 			y[i] = c.of(signal(i) + 0.3*r.NormFloat64())
 		}
-		share, at := Image{y, 128, 96, 1}.Clipped()
+		share, at := Clipped(y)
 		if told := share > 0; told != (c.want != 0 || name == "under a mask") || at != c.want {
 			t.Errorf("%s: %.3g of the values are %g, expected %g", name, share, at, c.want)
 		}
 	}
 	if u := (Image{make([]float64, 64*64), 64, 64, 1}).Uneven(); u != (Uneven{}) {
 		t.Errorf("an image of zeros: %+v", u)
+	}
+}
+
+// Parts of a sequence differ where counts do, and not where the signal does.
+func TestUnevenSequence(t *testing.T) {
+	r := rand.New(rand.NewPCG(37, 1))
+	for name, of := range map[string]func(x float64) float64{
+		"constant": func(float64) float64 { return 60 },
+		"jump":     func(x float64) float64 { return 5 + 95*math.Floor(2*x) },
+		"slow":     func(x float64) float64 { return 60 + 55*math.Sin(12*x) },
+		"doppler":  func(x float64) float64 { return 60 + 100*math.Sqrt(x*(1-x))*math.Sin(6.6/(x+0.05)) },
+	} {
+		for range 20 {
+			y, counts := make([]float64, 2500), make([]float64, 2500)
+			for i := range y {
+				m := of(float64(i) / float64(len(y)))
+				y[i], counts[i] = m+7*r.NormFloat64(), m+math.Sqrt(m)*r.NormFloat64()
+			}
+			if u := UnevenSequence(y); u.By != "" {
+				t.Errorf("%s with even noise: %+v", name, u)
+			}
+			if u := UnevenSequence(counts); (u.By == "") != (name == "constant") {
+				t.Errorf("%s with the noise of counts: %+v", name, u)
+			}
+		}
+	}
+	if u := UnevenSequence([]float64{1, 2}); u != (Uneven{}) {
+		t.Errorf("two values: %+v", u)
 	}
 }

@@ -44,15 +44,16 @@ var (
 			"error is too small",
 		Do: "start from the raw image; else average blocks of pixels to a smaller one until this is not said, and " +
 			"where only channels share noise denoise each alone; compare `--sigma2 auto`"})
-	ClippedPixels = row(Kind{Code: "clipped-pixels", Severity: Caution, Run: true,
-		Says: "many pixels of an image have its least or its greatest value: they were clipped there, or have no " +
-			"noise, as under a mask, and `sigma2`, SURE and error bars take their noise for that of the others",
+	Clipped = row(Kind{Code: "clipped", Severity: Caution, Run: true,
+		Says: "many values of an image or a sequence are its least or its greatest: they were clipped there, or have " +
+			"no noise, as under a mask, and `sigma2`, SURE and error bars take their noise for that of the others",
 		Do: "start from values that are not clipped, such as raw ones; crop what is under a mask"})
 	UnevenNoise = row(Kind{Code: "uneven-noise", Severity: Caution, Run: true,
-		Says: "the noise of an image is stronger in bright than in dark parts, as that of photons, or in some places " +
-			"or channels: `sigma2`, SURE, GCV, leave-one-out and error bars take it for the same everywhere",
-		Do: "of counts of photons take 2 sqrt(y + 3/8), or `noise: anscombe` in a specification; divide y, or each " +
-			"channel, by the standard deviation of its noise; start from raw values"})
+		Says: "the noise of an image or a sequence is stronger where its values are large, as that of counts, or in " +
+			"some places or channels: `sigma2`, SURE, GCV, leave-one-out and error bars take it for the same " +
+			"everywhere",
+		Do: "of counts take 2 sqrt(y + 3/8), or `noise: anscombe` in a specification; divide y, or each channel, by " +
+			"the standard deviation of its noise; start from raw values"})
 	CoarseRounding = row(Kind{Code: "coarse-rounding", Run: true,
 		Says: "the values of y are rounded so coarsely that the variance of the rounding, a twelfth of the step's " +
 			"square, matters beside `sigma2`",

@@ -30,22 +30,33 @@ func (r *Request) noteChannels(data problems.Data) bool {
 	return false
 }
 
-// notePixels says that an image was clipped, that its noise is stronger in some of its parts, and that its pixels or
-// channels seem to share their noise.
+// notePixels says that an image or a sequence was clipped, that its noise is stronger in some of its parts, and that
+// the pixels of an image, or its channels, seem to share their noise.
 func (r *Request) notePixels(data problems.Data, sigma2 float64) {
-	m, ok := problems.ImageOf(r.Problem, data)
-	if !ok || r.Correlation != "" || !r.LossOf().Squared() {
+	if r.Correlation != "" || !r.LossOf().Squared() {
 		return
 	}
-	if share, at := m.Clipped(); share > 0 {
-		r.note(study.NewNote(warning.ClippedPixels, "%.2g%% of the values of y are %.4g: they were clipped, or have "+
+	m, image := problems.ImageOf(r.Problem, data)
+	var u noise.Uneven
+	switch {
+	case image:
+		u = m.Uneven()
+	case problems.IsSequence(r.Problem, data):
+		u = noise.UnevenSequence(data.Y)
+	default:
+		return
+	}
+	if share, at := noise.Clipped(data.Y); share > 0 {
+		r.note(study.NewNote(warning.Clipped, "%.2g%% of the values of y are %.4g: they were clipped, or have "+
 			"no noise, as under a mask, and sigma2, SURE and error bars take their noise for that of the others; "+
 			"start from values that are not clipped, or crop", 100*share, at))
 	}
-	u := m.Uneven()
 	if u.By != "" {
 		r.note(study.NewNote(warning.UnevenNoise, "the variance of the noise is %.3g %s: sigma2, SURE, GCV and error "+
 			"bars take it for the same everywhere; %s", u.Least, unevenParts(u), unevenRemedies[u.By]))
+	}
+	if !image {
+		return
 	}
 	if r.Estimate != nil || u.By != "" {
 		sigma2 = 0 // it is not that of the smoothest blocks
@@ -70,13 +81,13 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 
 // unevenRemedies are what to do, by the parts that differ.
 var unevenRemedies = map[string]string{
-	noise.ByBrightness: "of counts of photons take 2 sqrt(y + 3/8), whose noise has variance 1, before; start from " +
-		"raw values that are not clipped or rescaled",
-	noise.ByPlace:   "divide y by a map of the noise's standard deviation, or crop to a part",
+	noise.ByBrightness: "of counts take 2 sqrt(y + 3/8), whose noise has variance 1, before; start from raw values " +
+		"that are not clipped or rescaled",
+	noise.ByPlace:   "divide y by the standard deviations of its noise, or take the parts alone",
 	noise.ByChannel: "denoise each channel alone, or divide each by the standard deviation of its noise",
 }
 
-func unevenParts(u problems.NoiseUneven) string {
+func unevenParts(u noise.Uneven) string {
 	switch u.By {
 	case noise.ByBrightness:
 		return fmt.Sprintf("where y is about %.3g, and %.3g where it is about %.3g", u.LeastAt, u.Greatest,
@@ -84,5 +95,5 @@ func unevenParts(u problems.NoiseUneven) string {
 	case noise.ByChannel:
 		return fmt.Sprintf("in channel %g, counted from 0, and %.3g in channel %g", u.LeastAt, u.Greatest, u.GreatestAt)
 	}
-	return fmt.Sprintf("in one part of the image, and %.3g in another", u.Greatest)
+	return fmt.Sprintf("in one part of y, and %.3g in another", u.Greatest)
 }

@@ -1,0 +1,79 @@
+package noise
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"surepipe/internal/lists"
+)
+
+const (
+	// parts is the number of parts of a sequence, by the level of its values and by place.
+	parts = 4
+	// A part of a sequence is rough where its first differences, over sqrt 2, have a variance that is larger than that
+	// of its second differences, over sqrt 6, by roughFrom or more: what is left of the signal.
+	roughFrom = 0.3
+	// The variance of the logarithm of a squared MAD of n second differences, which share values, is about madVariance
+	// over n.
+	madVariance = 7
+	// stepErrors are the standard errors, and unevenSteps the ratio, from which variances of parts of a sequence
+	// differ.
+	stepErrors, unevenSteps = 4.5, 1.6
+)
+
+// UnevenSequence compares the variances of the noise in parts of a sequence, by the level of its values and by place:
+// counts have noise that follows the level. The variance of a part is the squared MAD of its second differences over
+// sqrt 6, which jumps do not matter for. Where first differences have more there is signal left, and the part says
+// nothing. Sequences of fewer than a hundred values are even.
+func UnevenSequence(y []float64) (u Uneven) {
+	type step struct{ level, first, second float64 }
+	var steps []step
+	for i := 1; i+1 < len(y); i++ {
+		steps = append(steps, step{(y[i-1] + y[i] + y[i+1]) / 3, (y[i+1] - y[i]) / math.Sqrt2,
+			(y[i-1] - 2*y[i] + y[i+1]) / math.Sqrt(6)})
+	}
+	for _, by := range []string{ByPlace, ByBrightness} {
+		if by == ByBrightness {
+			slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.level, b.level) })
+		}
+		var known []part
+		for k := range parts {
+			group := steps[k*len(steps)/parts : (k+1)*len(steps)/parts]
+			if len(group) == 0 {
+				continue
+			}
+			v := squaredMAD(lists.Map(group, func(s step) float64 { return math.Abs(s.second) }))
+			rough := squaredMAD(lists.Map(group, func(s step) float64 { return math.Abs(s.first) }))
+			level := stat.Mean(lists.Map(group, func(s step) float64 { return s.level }), nil)
+			relative := math.Sqrt(madVariance / float64(len(group)))
+			if v > 0 && rough/v-1 < max(roughFrom, relative) {
+				known = append(known, part{k, v, relative, level})
+			}
+		}
+		if len(known) < 2 {
+			continue
+		}
+		low, high := extremes(known)
+		if ratio := high.variance / low.variance; ratio > unevenSteps &&
+			math.Log(ratio) > stepErrors*math.Hypot(low.relative, high.relative) {
+			u = Uneven{low.variance, high.variance, by, low.mean, high.mean}
+		}
+	}
+	return u
+}
+
+// squaredMAD is the variance of normal values of which sizes are the absolute ones, in any order. It sorts them.
+func squaredMAD(sizes []float64) float64 {
+	slices.Sort(sizes)
+	s := sizes[len(sizes)/2] / madNormal
+	return s * s
+}
+
+// extremes are the parts of the least and the greatest variance.
+func extremes(known []part) (low, high part) {
+	by := func(a, b part) int { return cmp.Compare(a.variance, b.variance) }
+	return slices.MinFunc(known, by), slices.MaxFunc(known, by)
+}
