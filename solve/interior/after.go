@@ -17,7 +17,7 @@ import (
 // steps on the dual. On a well-conditioned problem, or at a weight that leaves small regions, these are faster.
 type secondChance struct {
 	s     engine.Task
-	first *engine.Plain // the other method
+	first *engine.Plain // the other method; nil where it comes after interior points
 
 	mu   sync.Mutex
 	last *engine.Plain // the interior points, or the other method without a limit; nil before they are needed
@@ -47,16 +47,24 @@ func comesFirst(s *engine.Task) *engine.Entry {
 		}
 		return nil
 	}
-	if !(linops.StructureOf(s.Problem.A).Columns.Value > 0) && Small(s.Problem) || Iterated(s.Problem) {
+	if !(linops.StructureOf(s.Problem.A).Columns.Value > 0) && Small(s.Problem) || Iterated(s.Problem) ||
+		Matrix(s.Problem) {
 		return &splitting.ADMM
 	}
 	return nil
 }
 
-// after is the form of a solve in which another method comes first.
+// comesAfter reports that interior points come first, and another method where they do not serve.
+func comesAfter(p engine.Problem) bool { return !Small(p) && Matrix(p) }
+
+// after is the form of a solve in which another method comes first, or after.
 func after(s *engine.Task) (engine.Builder, engine.Choice) {
-	if comesFirst(s) == nil {
+	switch {
+	case comesFirst(s) == nil:
 		return nil, engine.Choice{}
+	case comesAfter(s.Problem):
+		return newSecondChance, engine.Choice{Part: "method", Chosen: "interior points, and else another method",
+			Reason: "A is a matrix of few columns: a step of interior points costs little, and they take any condition of it"}
 	}
 	return newSecondChance, engine.Choice{Part: "method", Chosen: "interior points after another method",
 		Reason: "a step of interior points costs as much as many of ADMM, where A and K are small, or of the " +
@@ -68,6 +76,9 @@ func newSecondChance(ctx context.Context, s engine.Task) (engine.Solver, error) 
 	soon.Entry, soon.From = *comesFirst(&s), nil
 	if of, ok := s.From.(both); ok {
 		soon.From, s.From = of.first, of.Method
+	}
+	if comesAfter(s.Problem) {
+		return &secondChance{s: s}, nil
 	}
 	most := soonIterations
 	switch {
@@ -119,7 +130,9 @@ func (s *secondChance) begin(ctx context.Context, y array.Batch, from engine.Fro
 // whole is the other method with all its iterations.
 func (s *secondChance) whole(ctx context.Context) (*engine.Plain, error) {
 	whole := s.s
-	whole.Entry, whole.From = *comesFirst(&s.s), s.first.Method
+	if whole.Entry, whole.From = *comesFirst(&s.s), nil; s.first != nil {
+		whole.From = s.first.Method
+	}
 	return engine.PlainOf(ctx, whole)
 }
 
@@ -130,8 +143,13 @@ func (s *secondChance) Solve(ctx context.Context, y array.Batch, from engine.Fro
 		from.Path = new(engine.Path)
 		defer from.Path.Release()
 	}
-	sol, err := s.begin(ctx, y, from)
+	var sol *engine.Solution
+	var err error
+	if s.first != nil {
+		sol, err = s.begin(ctx, y, from)
+	}
 	switch {
+	case s.first == nil:
 	case err != nil && (ctx.Err() != nil || s.s.Problem.Device.Err() != nil):
 		return nil, err
 	case err == nil && sol.Converged:
@@ -148,7 +166,8 @@ func (s *secondChance) Solve(ctx context.Context, y array.Batch, from engine.Fro
 		return nil, err
 	}
 	sol, err = last.Solve(ctx, y, from)
-	if err == nil && !sol.Converged && Iterated(s.s.Problem) { // steps by iterations do not take any condition
+	// Steps by iterations do not take any condition, nor do those from a matrix without its full rank.
+	if err == nil && !sol.Converged && last.Name() == s.Name() && (s.first == nil || Iterated(s.s.Problem)) {
 		sol.Release()
 		if last, err = s.whole(ctx); err != nil {
 			return nil, err
@@ -175,7 +194,10 @@ func (s *secondChance) Record(ctx context.Context, y array.Batch, newTape engine
 func (s *secondChance) Reweight(ctx context.Context, r prox.Prox) (engine.Solver, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	from := both{s.s.From, s.first.Method}
+	from := both{Method: s.s.From}
+	if s.first != nil {
+		from.first = s.first.Method
+	}
 	if s.last != nil {
 		from.Method = s.last.Method
 	}
@@ -199,5 +221,7 @@ func (s *secondChance) Release() {
 	if s.last != nil {
 		s.last.Release()
 	}
-	s.first.Release()
+	if s.first != nil {
+		s.first.Release()
+	}
 }

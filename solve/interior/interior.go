@@ -140,7 +140,10 @@ func (s *interior) prepare(ctx context.Context) (err error) {
 		if s.norm2, err = engine.NormBound(ctx, s.P, 0); err != nil {
 			return err
 		}
-		s.k, s.system = system.k, &iteratedSystem{system, s.P.A, s.P.Device}
+		by := &iteratedSystem{system, s.P.A, s.P.Device}
+		if s.k, s.system = system.k, by; Matrix(s.P) {
+			s.system = newMatrixSystem(by)
+		}
 	}
 	return s.P.Device.Err()
 }

@@ -29,9 +29,13 @@ const mostSystemSteps = 1000
 // Iterated reports that interior points apply with conjugate gradients: a cosine transform diagonalizes K*K, and A's
 // columns are about equally long.
 func Iterated(p engine.Problem) bool {
-	return sparseDifferences(p) && !sparseOperators(p) && linops.StructureOf(p.K).Cosines.Known() &&
-		linops.StructureOf(p.A).Dense == nil && meanEigenvalue(p) > 0 && conditionsOf(p) != nil &&
+	return besideSparse(p) && linops.StructureOf(p.K).Cosines.Known() && linops.StructureOf(p.A).Dense == nil &&
 		engine.UnequalLengths2(p) == nil
+}
+
+// besideSparse reports that K may be sparse, and A*A is no multiple of I but has a known mean eigenvalue.
+func besideSparse(p engine.Problem) bool {
+	return sparseDifferences(p) && !sparseOperators(p) && meanEigenvalue(p) > 0 && conditionsOf(p) != nil
 }
 
 // meanEigenvalue is that of A*A; 0 where it is not known.

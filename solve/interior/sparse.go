@@ -172,6 +172,12 @@ type sparseNormal struct {
 }
 
 func (f *sparseNormal) factorize(j *scaling) bool {
+	f.assemble(j)
+	return f.order.FactorizeInto(&f.l, f.value) == nil
+}
+
+// assemble sets the values of the matrix.
+func (f *sparseNormal) assemble(j *scaling) {
 	f.j = j
 	clear(f.value)
 	for _, at := range f.own {
@@ -213,7 +219,6 @@ func (f *sparseNormal) factorize(j *scaling) bool {
 		}
 		f.weighted = along
 	})
-	return f.order.FactorizeInto(&f.l, f.value) == nil
 }
 
 // solve adds K* J^{-1} z to x, solves for x, and sets z = J^{-1} (K x - z).
