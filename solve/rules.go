@@ -186,8 +186,8 @@ var defaultRules = []defaultRule{
 			"Newton steps by conjugate gradients do, with a sparse matrix for a preconditioner",
 		interior.Iterated},
 	{interior.Entry,
-		"r stands behind a sparse K, and is a sum over coordinates or of norms of groups, and A is a matrix of at most " +
-			"4096 columns: Newton steps take any condition of A and K",
+		"r stands behind a sparse K, and is a sum over coordinates or of norms of groups, and A is a matrix of at " +
+			"most 4096 columns: Newton steps take any condition of A and K",
 		interior.Matrix},
 	{splitting.ADMM,
 		"r stands behind an operator K: given K b, a step solves a linear system",

@@ -64,7 +64,8 @@ func after(s *engine.Task) (engine.Builder, engine.Choice) {
 		return nil, engine.Choice{}
 	case comesAfter(s.Problem):
 		return newSecondChance, engine.Choice{Part: "method", Chosen: "interior points, and else another method",
-			Reason: "A is a matrix of few columns: a step of interior points costs little, and they take any condition of it"}
+			Reason: "A is a matrix of few columns: a step of interior points costs little, and they take any " +
+				"condition of it"}
 	}
 	return newSecondChance, engine.Choice{Part: "method", Chosen: "interior points after another method",
 		Reason: "a step of interior points costs as much as many of ADMM, where A and K are small, or of the " +

@@ -87,8 +87,8 @@ func Small(p engine.Problem) bool { return boundsOf(p) != nil && smallSaddle(p) 
 // errNoInterior is the error of a problem that interior points do not serve.
 var errNoInterior = fmt.Errorf("solve: interior-point needs r(K b) with a sum r of w |z_i| and z_i >= 0, or of "+
 	"norms of groups, and a sparse K with A*A = c I, or differences of pixels behind an operator A, whose factors "+
-	"are not too large; or, without groups, at most %d rows and columns of K together; use dual or admm",
-	mostSaddle)
+	"are not too large; a sparse K beside a matrix A of at most %d columns; or, without groups, at most %d rows and "+
+	"columns of K together; use dual or admm", mostMatrix, mostSaddle)
 
 // Entry is the entry of interior points.
 var Entry = engine.Entry{

@@ -11,8 +11,8 @@ import (
 	"surepipe/solve/engine"
 )
 
-// matrixSystem is a sparseSystem beside a matrix A: A*A + K* J^{-1} K is dense, and of the order of A's columns, however
-// many rows K has.
+// matrixSystem is a sparseSystem beside a matrix A: A*A + K* J^{-1} K is dense, and has as many rows as A has columns,
+// however many K has.
 type matrixSystem struct {
 	*iteratedSystem
 	gram []float64 // A*A
@@ -21,8 +21,7 @@ type matrixSystem struct {
 // mostMatrix is the largest number of columns of such an A.
 const mostMatrix = 1 << 12
 
-// Matrix reports that interior points apply with a dense matrix of the order of A's columns: A is a matrix in memory, and
-// K may be sparse.
+// Matrix reports that interior points apply with a dense matrix: A is a matrix in memory, and K may be sparse.
 func Matrix(p engine.Problem) bool {
 	if p.K == nil {
 		return false

@@ -35,9 +35,7 @@ type penalized struct {
 	inverses     map[float64]inverted       // by rho
 	weights      map[[2]float64]array.Batch // of the preconditioner, by rho and the scale of M
 
-	cosines     *cosines              // where a transform is known; else nil
-	nystrom     *krylov.Nystrom       // an approximation of A*A; nil for none
-	corrections map[float64]corrected // by rho
+	cosines *cosines // where a transform is known; else nil
 }
 
 // effort says where the solution of a system is looked for.
@@ -66,14 +64,11 @@ var penalizedRules = []penalizedRule{
 		func(s *penalized) bool { return s.a.Columns.Value > 0 && s.k.SolveNormal != nil }, (*penalized).byK, nil},
 	{"A's normal equations in closed form", "K*K is a multiple of the identity",
 		func(s *penalized) bool { return s.k.Columns.Value > 0 && s.a.SolveNormal != nil }, (*penalized).byA, nil},
-	{"an inverse matrix", "p is small: one inverse serves until the step changes", func(s *penalized) bool {
-		_, dim := s.p.A.Dims()
-		return dim <= mostInverted
-	}, (*penalized).byInverse, nil},
-	{"conjugate gradients, preconditioned by a Nystrom approximation of A*A",
-		"A is a matrix with few rows, or whose singular values fall fast: a random sketch finds the leading ones, " +
-			"for every step size",
-		func(s *penalized) bool { return s.nystrom != nil }, (*penalized).byGradients, (*penalized).correction},
+	{"an inverse matrix", "p is small, or A a matrix of few columns: one inverse serves until the step changes",
+		func(s *penalized) bool {
+			_, dim := s.p.A.Dims()
+			return dim <= mostInverted || dim <= ofMatrix*mostInverted && s.a.Dense != nil && s.a.Passes.Bytes == 0
+		}, (*penalized).byInverse, nil},
 	{"cosine transforms, with a product with A*A after some of them",
 		"a cosine transform diagonalizes K*K, and A*A is about a function of K*K: what is left of A*A follows the " +
 			"iterates",
@@ -86,8 +81,11 @@ var penalizedRules = []penalizedRule{
 		"one's solution", func(*penalized) bool { return true }, (*penalized).byGradients, (*penalized).byDiagonal},
 }
 
-// mostInverted is the largest p for which the matrix of the system is inverted. Tests change it.
+// mostInverted is the largest p for which the matrix of the system is inverted, and ofMatrix times that where A is a
+// matrix. Tests change it.
 var mostInverted = 1 << 10
+
+const ofMatrix = 4
 
 // The tolerance of conjugate gradients, relative to the right-hand side, is a thousandth of that of
 // the solve, within these bounds.
@@ -110,8 +108,9 @@ func NewPenalized(ctx context.Context, p engine.Problem, normA2, normK2, tol flo
 		tol:      math.Min(math.Max(1e-3*tol, tightestSystem), loosestSystem),
 		inverses: map[float64]inverted{}, weights: map[[2]float64]array.Batch{},
 	}
-	if s.rule().preconditioner != nil {
-		if err := s.approximate(ctx); err != nil {
+	if s.rule().preconditioner != nil && s.k.Cosines.Known() && s.a.Dense == nil {
+		var err error
+		if s.cosines, err = newCosines(ctx, s); err != nil {
 			return nil, err
 		}
 	}
@@ -134,20 +133,7 @@ func (s *penalized) rule() *penalizedRule {
 	return &penalizedRules[slices.IndexFunc(penalizedRules, func(r penalizedRule) bool { return r.applies(s) })]
 }
 
-func (s *penalized) approximate(ctx context.Context) (err error) {
-	if s.sketched() {
-		if err := s.sketch(ctx); err != nil || s.nystrom != nil {
-			return err
-		}
-	}
-	if s.k.Cosines.Known() && s.a.Dense == nil {
-		s.cosines, err = newCosines(ctx, s)
-	}
-	return err
-}
-
 func (s *penalized) Release() {
-	s.releaseSketch()
 	if s.cosines != nil {
 		s.cosines.release()
 	}
