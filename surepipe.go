@@ -98,10 +98,14 @@ func newEstimator(r *request.Request) *Estimator {
 	e := &Estimator{request: r, jobs: map[request.Weights]*study.Estimator{}}
 	e.told = r.Watch.Note
 	r.Watch.Note = func(n study.Note) {
+		w := Warning{Code: n.Code, Text: r.Watch.Text(n.Text)}
 		e.mu.Lock()
-		e.notes = append(e.notes, Warning{Code: n.Code, Text: r.Watch.Text(n.Text)})
+		known := slices.Contains(e.notes, w) // as of an estimator that is made again, with the weights of a sweep
+		if !known {
+			e.notes = append(e.notes, w)
+		}
 		e.mu.Unlock()
-		if e.told != nil {
+		if !known && e.told != nil {
 			e.told(n)
 		}
 	}
