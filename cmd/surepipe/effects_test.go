@@ -241,10 +241,10 @@ func TestColumnsOfATableHaveTheirUnits(t *testing.T) {
 			if unit == 1e-7 {
 				want = strings.Replace(want, warned, `("a"): the penalty`, 1)
 			}
-			status, stdout, stderr := command(t, strings.Fields("run --json --problem matrix-completion --lambda 0.3max "+
-				"--data "+path+" --out "+fit+" "+args)...)
-			if status != exitDone || strings.Contains(stderr, "standard deviations of the columns range") != (want != "" && unit != 1) ||
-				unit != 1 && !strings.Contains(stderr, want) {
+			status, stdout, stderr := command(t, strings.Fields(
+				"run --json --problem matrix-completion --lambda 0.3max --data "+path+" --out "+fit+" "+args)...)
+			told := strings.Contains(stderr, "standard deviations of the columns range")
+			if status != exitDone || told != (want != "" && unit != 1) || told && !strings.Contains(stderr, want) {
 				t.Errorf("unit %g %s: status %d, %s", unit, args, status, stderr)
 			}
 			if args != "--standardize" {
@@ -252,7 +252,8 @@ func TestColumnsOfATableHaveTheirUnits(t *testing.T) {
 			}
 			_, predicted, stderr := command(t, "predict", "--json", "--fit", fit)
 			var run, entries found
-			if err := errors.Join(json.Unmarshal([]byte(stdout), &run), json.Unmarshal([]byte(predicted), &entries)); err != nil {
+			err := errors.Join(json.Unmarshal([]byte(stdout), &run), json.Unmarshal([]byte(predicted), &entries))
+			if err != nil {
 				t.Fatal(err, stderr)
 			}
 			results[unit] = []found{run, entries}
@@ -273,8 +274,24 @@ func TestColumnsOfATableHaveTheirUnits(t *testing.T) {
 		"run --problem matrix-completion --lambda 1 --standardize=maybe --data x.csv": "expected true, false or auto",
 		"run --problem lasso --lambda 1 --standardize=auto --data x.npz":              "auto, which is for matrix-completion",
 	} {
-		if status, _, stderr := command(t, strings.Fields(args)...); status != exitUsage || !strings.Contains(stderr, want) {
+		status, _, stderr := command(t, strings.Fields(args)...)
+		if status != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: status %d, %s", args, status, stderr)
+		}
+	}
+}
+
+// Columns of texts in a table that is a matrix are left out by name.
+func TestColumnsOfAMatrixAreLeftOut(t *testing.T) {
+	path := text(t, "m.csv", "car,a,b,c\nx,1,2,\ny,2,,3\nz,3,4,5\nv,,5,6\n")
+	run := "run --json --problem matrix-completion --effects none --lambda 1 --data " + path
+	for args, want := range map[string]string{
+		"": "--drop leaves columns out", "--drop nothing": `--drop: column "nothing" is missing`,
+		"--drop car": `"d": 9`, "--only a,c": `"d": 6`, "--drop car,c": `"d": 6`,
+	} {
+		_, stdout, stderr := command(t, strings.Fields(run+" "+args)...)
+		if !strings.Contains(strings.ReplaceAll(stdout, `":`, `": `)+stderr, want) {
+			t.Errorf("%s: %s%s", args, stdout, stderr)
 		}
 	}
 }

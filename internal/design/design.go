@@ -219,6 +219,26 @@ func (o Options) check(names []string) error {
 			return &OptionError{n.option, fmt.Errorf("column %q is the response", n.column)}
 		}
 	}
+	if err := o.checkLists(names); err != nil {
+		return err
+	}
+	if !o.NoX && !slices.ContainsFunc(names, func(name string) bool { return o.inX(name) }) {
+		return &OptionError{"response", fmt.Errorf("no column besides %q is left for X", o.Response)}
+	}
+	if o.Index != "" && !slices.Contains(names, o.Index) {
+		return &OptionError{"index", ndarray.MissingColumn(o.Index, names)}
+	}
+	if o.Index != "" && o.Index == o.Response {
+		return &OptionError{"index", fmt.Errorf("column %q is the response", o.Index)}
+	}
+	if !slices.Contains([]Missing{"", Refuse, Drop, Mean}, o.Missing) {
+		return &OptionError{"missing", fmt.Errorf("found %q, expected error, drop or mean", o.Missing)}
+	}
+	return nil
+}
+
+// checkLists rejects lists of columns of which one is not there, or has another use.
+func (o Options) checkLists(names []string) error {
 	for _, list := range []struct {
 		option string
 		names  []string
@@ -233,18 +253,6 @@ func (o Options) check(names []string) error {
 				return &OptionError{list.option, fmt.Errorf("column %q is not used", name)}
 			}
 		}
-	}
-	if !o.NoX && !slices.ContainsFunc(names, func(name string) bool { return o.inX(name) }) {
-		return &OptionError{"response", fmt.Errorf("no column besides %q is left for X", o.Response)}
-	}
-	if o.Index != "" && !slices.Contains(names, o.Index) {
-		return &OptionError{"index", ndarray.MissingColumn(o.Index, names)}
-	}
-	if o.Index != "" && o.Index == o.Response {
-		return &OptionError{"index", fmt.Errorf("column %q is the response", o.Index)}
-	}
-	if !slices.Contains([]Missing{"", Refuse, Drop, Mean}, o.Missing) {
-		return &OptionError{"missing", fmt.Errorf("found %q, expected error, drop or mean", o.Missing)}
 	}
 	return nil
 }

@@ -12,9 +12,10 @@ import (
 // OpenMatrix reads a table that is a matrix in which some entries are missing: every column is one of
 // numbers. A header line names the matrix's columns and a first column without a name its rows; where
 // there are none they are counted from 0. The observed entries are in the
-// order of the rows. Files and NA alone matter among the options.
+// order of the rows. Files, NA, Only and Drop alone matter among the options.
 func OpenMatrix(path string, o Options) (*Entries, error) {
-	return open(path, dataio.TableOptions{Files: o.Files, NA: o.NA, Unnamed: true}, matrixEntries)
+	return open(path, dataio.TableOptions{Files: o.Files, NA: o.NA, Unnamed: true, Columns: o.checkLists,
+		Read: o.used}, matrixEntries)
 }
 
 func matrixEntries(t *dataio.Table) (*Entries, error) {
@@ -22,8 +23,9 @@ func matrixEntries(t *dataio.Table) (*Entries, error) {
 	if err != nil {
 		var texts *dataio.TextColumnError
 		if errors.As(err, &texts) {
-			err = fmt.Errorf("%w in a matrix of which some entries are missing; for a table with an entry a line, "+
-				"which column is the value? Expected --response NAME, one of %s", err, list(t.Names()))
+			err = fmt.Errorf("%w in a matrix of which some entries are missing, and --drop leaves columns out; for a "+
+				"table with an entry a line, which column is the value? Expected --response NAME, one of %s", err,
+				list(t.Names()))
 		}
 		return nil, err
 	}
