@@ -295,3 +295,27 @@ func TestColumnsOfAMatrixAreLeftOut(t *testing.T) {
 		}
 	}
 }
+
+// A column that is constant but for rounding errors has no unit.
+func TestAConstantColumnHasNoUnit(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 7))
+	var table strings.Builder
+	table.WriteString("a,b,c,d\n")
+	for i := range 40 {
+		u := r.NormFloat64()
+		last := fmt.Sprint(u + 0.1*r.NormFloat64())
+		if i%4 == 0 {
+			last = ""
+		}
+		fmt.Fprintf(&table, "%g,123456.7,%g,%s\n", u+0.1*r.NormFloat64(), u+0.1*r.NormFloat64(), last)
+	}
+	path := text(t, "constant.csv", table.String())
+	for _, args := range []string{"", " --standardize"} {
+		status, stdout, stderr := command(t, strings.Fields("run --problem matrix-completion --lambda 0.3max --data "+
+			path+args)...)
+		if status != exitDone || strings.Contains(stderr, "standard deviations") ||
+			strings.Contains(stdout, "the constant of standardized columns") != (args != "") {
+			t.Errorf("%s: status %d, %s%s", args, status, stdout, stderr)
+		}
+	}
+}

@@ -18,6 +18,9 @@ const leastEntries = 10
 // deviations, that say nothing of the units of all: among thousands of columns of ratings some hardly vary.
 const strayColumns = 20
 
+// roundingOfColumn is the standard deviation over the mean up to which a column is constant but for rounding errors.
+const roundingOfColumn = 1e-13
+
 // standardize divides the columns of a matrix with missing entries by their standard deviations where that is asked
 // for, or where they are to be where they are in different units. Numbers that are given for the whole matrix, a sigma2
 // or samples of y, are in the units that y has.
@@ -103,6 +106,9 @@ func deviations(data problems.Data) []column {
 	}
 	for j := range all {
 		all[j].place, all[j].deviation = j, math.Sqrt(all[j].deviation/sums[j])
+		if all[j].deviation <= roundingOfColumn*math.Abs(means[j]/sums[j]) {
+			all[j].deviation = 0
+		}
 	}
 	return all
 }

@@ -54,13 +54,18 @@ func Choices(r *study.Result, out io.Writer) error {
 const marginText = "distance to the nearest other support, rank or clustering, over the error of the solution"
 
 func weights(r *study.Result, w io.Writer) {
-	about := ""
-	if r.Standardize {
-		about = "of standardized columns"
-	}
+	about := ofStandardized(r, "")
 	for name, value := range r.WeightsResult.Each {
 		fmt.Fprintf(w, "%s\t%.6g\t%s\n", name, value, about)
 	}
+}
+
+// ofStandardized is a text with the units of standardized columns.
+func ofStandardized(r *study.Result, text string) string {
+	if r.Standardize {
+		text = strings.TrimSpace(text + " of standardized columns")
+	}
+	return text
 }
 
 func Result(r *study.Result, out io.Writer) error {
@@ -74,7 +79,7 @@ func Result(r *study.Result, out io.Writer) error {
 		}
 		fmt.Fprintln(w)
 	}
-	effects(&r.EffectsResult, w)
+	effects(r, w)
 	center(&r.CenterResult, w)
 	criteria(r, w)
 	losses(r, w)
@@ -141,7 +146,7 @@ func Result(r *study.Result, out io.Writer) error {
 	return w.Flush()
 }
 
-func effects(r *study.EffectsResult, w io.Writer) {
+func effects(r *study.Result, w io.Writer) {
 	if r.Effects == nil {
 		return
 	}
@@ -149,7 +154,7 @@ func effects(r *study.EffectsResult, w io.Writer) {
 	if r.EffectsMean != nil {
 		mean = fmt.Sprintf("%.6g", *r.EffectsMean)
 	}
-	fmt.Fprintf(w, "effects\t%s\tthe constant; unpenalized %s, %d degrees of freedom\n", mean,
+	fmt.Fprintf(w, "effects\t%s\t%s; unpenalized %s, %d degrees of freedom\n", mean, ofStandardized(r, "the constant"),
 		strings.Join(r.Effects, ","), r.EffectsDF)
 }
 
