@@ -3,6 +3,7 @@ package noise
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -106,5 +107,27 @@ func TestUnevenSequence(t *testing.T) {
 	}
 	if u := UnevenSequence([]float64{1, 2}); u != (Uneven{}) {
 		t.Errorf("two values: %+v", u)
+	}
+}
+
+// Values that stand out alone are counted, and jumps are not.
+func TestOutliers(t *testing.T) {
+	r := rand.New(rand.NewPCG(41, 1))
+	for range 50 {
+		y := make([]float64, 500)
+		for i := range y {
+			y[i] = 40*float64(i/90%3) + math.Sin(float64(i)/20) + r.NormFloat64()
+		}
+		if at, share := Outliers(y); at != nil {
+			t.Errorf("normal noise: outliers at %v, %g", at, share)
+		}
+		y[50] += 20
+		y[300] -= 15
+		if at, share := Outliers(y); !slices.Equal(at, []int{50, 300}) || share < 1 || share > 1.8 {
+			t.Errorf("two outliers: %v, %g", at, share)
+		}
+	}
+	if at, _ := Outliers(make([]float64, 100)); at != nil {
+		t.Error("zeros have outliers")
 	}
 }

@@ -42,7 +42,9 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 	case image:
 		u = m.Uneven()
 	case problems.IsSequence(r.Problem, data):
-		u = noise.UnevenSequence(data.Y)
+		if u = noise.UnevenSequence(data.Y); u.By == "" {
+			r.noteOutliers(data.Y)
+		}
 	default:
 		return
 	}
@@ -77,6 +79,17 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 			"correlation of %.2g, and criteria and error bars take it for independent; start from the raw image, or "+
 			"denoise each channel alone", s.First, s.Second, s.Channels))
 	}
+}
+
+func (r *Request) noteOutliers(y []float64) {
+	at, share := noise.Outliers(y)
+	if at == nil {
+		return
+	}
+	r.note(study.NewNote(warning.Outliers, "%d of the values of y, the first %.4g at [%d], stand out from both "+
+		"neighbours by more than five standard deviations, with %.2g times the variance of all other noise: sigma2 "+
+		"does not count them, and criteria choose fits that follow them; leave wrong values out (--missing drop "+
+		"estimates empty ones)", len(at), y[at[0]], at[0], share))
 }
 
 // unevenRemedies are what to do, by the parts that differ.
