@@ -123,7 +123,7 @@ func TestOutliers(t *testing.T) {
 		}
 		y[50] += 20
 		y[300] -= 15
-		if at, share := Outliers(y); !slices.Equal(at, []int{50, 300}) || share < 1 || share > 1.8 {
+		if at, share := Outliers(y); !slices.Equal(at, []int{50, 300}) || share < 0.6 || share > 2.2 {
 			t.Errorf("two outliers: %v, %g", at, share)
 		}
 	}
