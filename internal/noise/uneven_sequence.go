@@ -77,34 +77,3 @@ func extremes(known []part) (low, high part) {
 	by := func(a, b part) int { return cmp.Compare(a.variance, b.variance) }
 	return slices.MinFunc(known, by), slices.MaxFunc(known, by)
 }
-
-// outlying is how many standard deviations of the noise a value stands out from its neighbours, in the units of its
-// difference from their mean.
-const outlying = 5
-
-// Outliers are the places of the values of a sequence that stand out from both neighbours by more than 5 standard
-// deviations, while these are alike, and the sum of their squares over n sigma2, with sigma by the MAD of second
-// differences, which does not see them. A share s biases SURE by s d sigma2; from sqrt(8/n) on it is said, else there
-// are none. Jumps are no outliers, but peaks of a single value are.
-func Outliers(y []float64) (at []int, share float64) {
-	n := len(y)
-	if n < 3 {
-		return nil, 0
-	}
-	sizes := lists.Make(n-2, func(i int) float64 { return math.Abs(y[i]-2*y[i+1]+y[i+2]) / math.Sqrt(6) })
-	sigma2 := squaredMAD(sizes)
-	if !(sigma2 > 0) {
-		return nil, 0
-	}
-	for i := 1; i+1 < n; i++ {
-		r, apart := math.Abs(y[i]-(y[i-1]+y[i+1])/2), math.Abs(y[i+1]-y[i-1])
-		if r > outlying*math.Sqrt(1.5*sigma2) && apart < r/2 {
-			at = append(at, i)
-			share += r * r / (float64(n) * sigma2)
-		}
-	}
-	if share < math.Sqrt(8/float64(n)) {
-		return nil, 0
-	}
-	return at, share
-}

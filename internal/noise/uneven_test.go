@@ -130,4 +130,25 @@ func TestOutliers(t *testing.T) {
 	if at, _ := Outliers(make([]float64, 100)); at != nil {
 		t.Error("zeros have outliers")
 	}
+	if at, _ := (Image{make([]float64, 100), 10, 10, 1}).Outliers(); at != nil {
+		t.Error("an image of zeros has outliers")
+	}
+	for range 10 {
+		m := Image{normals(r, 60*80*3, 0.1), 60, 80, 3}
+		for i := range m.Y { // edges and a line
+			if row, col := i/240, i/3%80; row > 30 || col == 20 {
+				m.Y[i]++
+			}
+		}
+		if at, share := m.Outliers(); at != nil {
+			t.Errorf("edges: outliers at %v, %g", at, share)
+		}
+		hot := []int{(10*80+40)*3 + 1, (50*80 + 60) * 3}
+		for _, i := range hot {
+			m.Y[i] += 2
+		}
+		if at, share := m.Outliers(); !slices.Equal(at, hot) || math.Abs(share/0.0556-1) > 0.4 {
+			t.Errorf("two hot pixels: outliers at %v, %g", at, share)
+		}
+	}
 }

@@ -49,10 +49,11 @@ var (
 			"no noise, as under a mask, and `sigma2`, SURE and error bars take their noise for that of the others",
 		Do: "start from values that are not clipped, such as raw ones; crop what is under a mask"})
 	Outliers = row(Kind{Code: "outliers", Severity: Caution, Run: true,
-		Says: "values of a sequence stand out from both neighbours by more than five standard deviations of its " +
-			"noise: `--sigma2 mad` does not see them, and SURE and GCV choose fits that follow them",
-		Do: "leave wrong values out, empty in a table with `--missing drop`, which estimates them; where they are " +
-			"peaks of the signal, take more values across a peak"})
+		Says: "values of a sequence, or pixels of an image, stand out from all their neighbours by more than five " +
+			"standard deviations of the noise, which has heavy tails, or hot pixels: `--sigma2 auto` does not see " +
+			"them, and SURE and GCV choose fits that follow them",
+		Do: "leave wrong values out, empty in a table with `--missing drop`, which estimates them; put the median of " +
+			"their neighbours in the place of hot pixels; where they are peaks of the signal, sample it finer"})
 	UnevenNoise = row(Kind{Code: "uneven-noise", Severity: Caution, Run: true,
 		Says: "the noise of an image or a sequence is stronger where its values are large, as that of counts, or in " +
 			"some places or channels: `sigma2`, SURE, GCV, leave-one-out and error bars take it for the same " +

@@ -3,6 +3,7 @@ package request
 import (
 	"fmt"
 
+	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/noise"
 	"surepipe/problems"
 	"surepipe/problems/spec"
@@ -40,10 +41,14 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 	var u noise.Uneven
 	switch {
 	case image:
-		u = m.Uneven()
+		if u = m.Uneven(); u.By == "" {
+			at, share := m.Outliers()
+			r.noteOutliers(data, at, share, "put the median of their neighbours in the place of hot pixels")
+		}
 	case problems.IsSequence(r.Problem, data):
 		if u = noise.UnevenSequence(data.Y); u.By == "" {
-			r.noteOutliers(data.Y)
+			at, share := noise.Outliers(data.Y)
+			r.noteOutliers(data, at, share, "leave wrong values out (--missing drop estimates empty ones)")
 		}
 	default:
 		return
@@ -81,15 +86,14 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 	}
 }
 
-func (r *Request) noteOutliers(y []float64) {
-	at, share := noise.Outliers(y)
+func (r *Request) noteOutliers(data problems.Data, at []int, share float64, do string) {
 	if at == nil {
 		return
 	}
-	r.note(study.NewNote(warning.Outliers, "%d of the values of y, the first %.4g at [%d], stand out from both "+
+	r.note(study.NewNote(warning.Outliers, "%d of the values of y, the first %.4g at %s, stand out from their "+
 		"neighbours by more than five standard deviations, with %.2g times the variance of all other noise: sigma2 "+
-		"does not count them, and criteria choose fits that follow them; leave wrong values out (--missing drop "+
-		"estimates empty ones)", len(at), y[at[0]], at[0], share))
+		"does not count them, and criteria choose fits that follow them; %s", len(at), data.Y[at[0]],
+		ndarray.PlaceString(at[0], data.YShape), share, do))
 }
 
 // unevenRemedies are what to do, by the parts that differ.
