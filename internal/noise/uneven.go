@@ -33,6 +33,8 @@ const (
 	smoothShare, fewSmooth, texturedFrom = 0.25, 16, 0.1
 	// brightnesses and places are the numbers of parts by brightness, and of places along a side.
 	brightnesses, places = 5, 3
+	// mostCells is about the most blocks that are looked at: more say no more.
+	mostCells = 1 << 14
 	// unevenFrom is the least of the high frequencies, of which a block has unevenSize.
 	unevenFrom, unevenSize = 9, 21
 )
@@ -115,14 +117,15 @@ func partOf(cells []cell) (p part, ok bool) {
 	return p, p.variance > 0 && middle/p.variance-1 < max(texturedFrom, 2*ratioErr)
 }
 
-// cells are the blocks that hold noise.
+// cells are the blocks that hold noise, of a large image some of them.
 func (m Image) cells() (all []cell) {
 	var pixels [blockSide][]float64
+	step, at := 1+m.Rows*m.Columns*m.Channels/(blockSide*blockSide*mostCells), 0
 	for k := range m.Channels {
 		p := m.plane(k)
 		for r := 0; r+blockSide <= m.Rows; r += blockSide {
 			for c := 0; c+blockSide <= m.Columns; c += blockSide {
-				if p.block(&pixels, r, c) {
+				if at++; at%step == 0 && p.block(&pixels, r, c) {
 					x := cellOf(cosineTransform(&pixels))
 					x.channel, x.place = k, r*places/m.Rows*places+c*places/m.Columns
 					all = append(all, x)
