@@ -30,6 +30,10 @@ type LossTerms struct {
 	// Fitted is the expectation of y, or z itself where the loss has none, and Residuals minus the slope of l at z: y
 	// minus its expectation for a likelihood of the exponential family, martingale residuals of times of events.
 	Fitted, Residuals []float64
+	// Dispersion is the sum of the squares of the slopes of l over that of its curvatures, both of which have the same
+	// expectation where l is a negative log-likelihood of single values, and DispersionErr its standard error for
+	// counts; 0 where they are not known.
+	Dispersion, DispersionErr float64
 }
 
 func lossTerms(l loss.Loss, z, y array.Batch) *LossTerms {
@@ -38,7 +42,8 @@ func lossTerms(l loss.Loss, z, y array.Batch) *LossTerms {
 	}
 	known := loss.StructureOf(l)
 	t := &LossTerms{Name: known.Name, Likelihood: known.Likelihood, Value: l.Value(z, y), Deviance: math.NaN(),
-		Fitted: z.ToHost(), Residuals: residualsOf(l, z, y)}
+		Fitted: z.ToHost()}
+	t.slopes(l, known, z, y)
 	if t.Name == "" {
 		t.Name = "custom"
 	}
@@ -57,13 +62,33 @@ func lossTerms(l loss.Loss, z, y array.Batch) *LossTerms {
 	return t
 }
 
-func residualsOf(l loss.Loss, z, y array.Batch) []float64 {
+// slopes sets the residuals, and the dispersion.
+func (t *LossTerms) slopes(l loss.Loss, known loss.Structure, z, y array.Batch) {
 	dev := z.Device()
 	slope := dev.Alloc(1, z.N())
 	defer slope.Free()
-	l.Gradient(slope, z, y)
+	if known.Likelihood && known.Coupled == nil && known.Together != nil {
+		curve := dev.Alloc(1, z.N())
+		defer curve.Free()
+		known.Together(slope, curve, z, y)
+		t.disperse(slope.ToHost(), curve.ToHost())
+	} else {
+		l.Gradient(slope, z, y)
+	}
 	dev.Lin(slope, -1, slope, 0, slope)
-	return slope.ToHost()
+	t.Residuals = slope.ToHost()
+}
+
+// disperse sets the dispersion. The fourth moment of a count of mean m about it is 3 m^2 + m, and that of a sum of
+// trials is less.
+func (t *LossTerms) disperse(slope, curve []float64) {
+	squares, sum, variance := 0.0, 0.0, 0.0
+	for i, c := range curve {
+		squares, sum, variance = squares+slope[i]*slope[i], sum+c, variance+2*c*c+c
+	}
+	if sum > 0 {
+		t.Dispersion, t.DispersionErr = squares/sum, math.Sqrt(variance)/sum
+	}
 }
 
 // misfit is the squared norm that stands for ||y - mu_hat||^2 where errors are weighed: the deviance,

@@ -32,3 +32,21 @@ func TestFewObservationsAreTold(t *testing.T) {
 		}
 	}
 }
+
+// Counts that vary more about the fit than the likelihood has it are told, not those by chance or about large fits.
+func TestOverdispersionIsTold(t *testing.T) {
+	for _, c := range []struct {
+		ratio, bar, divergence float64
+		told                   bool
+	}{{3, 0.1, 5, true}, {1.4, 0.01, 5, false}, {1.46, 0.01, 5, true}, {1.7, 0.15, 5, false}, {3, 0.1, 30, false},
+		{0, 0, 5, false}} {
+		r := stages.Risk{D: 100, LossTerms: &stages.LossTerms{Name: "poisson", Value: 20, Deviance: 40, Likelihood: true,
+			Dispersion: c.ratio, DispersionErr: c.bar}}
+		r.Converged, r.Trace.Trace = true, c.divergence
+		told := slices.ContainsFunc(r.Warnings(),
+			func(w stages.Warning) bool { return w.Is(warning.Overdispersed) })
+		if told != c.told || !r.Trusted() {
+			t.Errorf("%+v: told %t, trusted %t", c, told, r.Trusted())
+		}
+	}
+}

@@ -96,13 +96,40 @@ func (r *Risk) Warnings() []Warning {
 			all = append(all, rule.Holds(r.Fitted())...)
 		}
 	}
+	r.warnOfLikelihood(add)
+	return all
+}
+
+func (r *Risk) warnOfLikelihood(add func(k *warning.Kind, format string, args ...any)) {
+	if ratio := r.dispersion(); ratio > 0 {
+		add(warning.Overdispersed, "y varies %.3g times as much about the fit as the %s loss has it: AIC, BIC and "+
+			"standard errors of coefficients take it for a likelihood; multiply these errors by %.2g, and choose by "+
+			"alo or cv", ratio, r.LossTerms.Name, math.Sqrt(ratio))
+	}
 	if t := r.LossTerms; t != nil && t.Likelihood && t.Deviance <= leastDeviance*float64(r.D) {
 		add(warning.Interpolates, "the fit reproduces y, with a deviance of %.2g for %d observations: the %s loss "+
 			"then has next to no curvature, b is large and ill-determined, and leave-one-out is not reliable; raise "+
 			"the weight of the regularizer", t.Deviance, r.D, t.Name)
 	}
-	return all
 }
+
+// dispersion is the ratio of the variance of y about the fit, by the degrees of freedom that are left, to that of the
+// likelihood, where it is larger beyond doubt, else 0.
+func (r *Risk) dispersion() float64 {
+	t := r.LossTerms
+	if t == nil || !(r.Trace.Trace <= mostFitted*float64(r.D)) {
+		return 0
+	}
+	free := 1 - r.Trace.Trace/float64(r.D)
+	if ratio := t.Dispersion / free; ratio > max(overdispersed, 1+overErrors*t.DispersionErr/free) {
+		return ratio
+	}
+	return 0
+}
+
+// y is overdispersed where its variance is that many times the likelihood's, overErrors standard errors from 1, about
+// a fit of at most mostFitted of the degrees of freedom.
+const overdispersed, overErrors, mostFitted = 1.5, 6, 0.25
 
 func (r *Risk) warnOfSolve(add func(k *warning.Kind, format string, args ...any)) {
 	switch {

@@ -104,7 +104,7 @@ func (r *Swept) Doubts() (all Notes) {
 		all.Add(warning.NoLeaveOneOut, "leave-one-out is not known at %d of %d points because of up to %d "+
 			"observations, "+why+": the minimizer is that of the others", missing, s.Points, most)
 	}
-	for _, add := range []func(*Notes){r.doubtfulChoice, r.passedOver, r.inGroups, r.nearData, r.unbounded} {
+	for _, add := range []func(*Notes){r.doubtfulChoice, r.passedOver, r.inGroups, r.nearData, r.likelihood} {
 		add(&all)
 	}
 	all = append(all, AuditNotes(s.Audits)...)
@@ -197,14 +197,19 @@ func (r *Swept) nearData(all *Notes) {
 		best.Divergence, best.D)
 }
 
-// unbounded tells of coefficients that no penalty bounds, at any weight: those of the fit that is chosen show them.
-// Points that are read without their data have no fit.
-func (r *Swept) unbounded(all *Notes) {
+// likelihood tells of coefficients that no penalty bounds, at any weight, and of a likelihood that y does not follow:
+// the fit that is chosen shows both. Points that are read without their data have no fit.
+func (r *Swept) likelihood(all *Notes) {
 	if r.Estimator == nil {
 		return
 	}
 	for _, w := range UnboundedNotes(r.Estimator.Problem, r.Data, r.Chosen.Risk) {
 		all.Add(warning.Unbounded, "%s", w.Text)
+	}
+	for _, w := range r.Chosen.Risk.Warnings() {
+		if w.Is(warning.Overdispersed) {
+			all.Add(warning.Overdispersed, "%s", w.Text)
+		}
 	}
 }
 

@@ -60,10 +60,10 @@ var (
 			"everywhere",
 		Do: "of counts take 2 sqrt(y + 3/8), or `noise: anscombe` in a specification; divide y, or each channel, by " +
 			"the standard deviation of its noise; start from raw values"})
-	CoarseRounding = row(Kind{Code: "coarse-rounding", Run: true,
+	CoarseRounding = row(Kind{Code: "coarse-rounding", Severity: Caution, Run: true,
 		Says: "the values of y are rounded so coarsely that the variance of the rounding, a twelfth of the step's " +
-			"square, matters beside `sigma2`",
-		Do: "add it to `--sigma2`, unless that includes it"})
+			"square, matters beside `sigma2`, or that an estimate of `sigma2` sees the steps in place of the noise",
+		Do: "add it to `--sigma2`, unless that includes it; start from values that are not rounded so far"})
 	Sigma2Biased = row(Kind{Code: "sigma2-biased", Severity: Caution,
 		Says: "sigma2 is the residual variance of a fit, too large by that fit's squared bias",
 		Do:   "give `--sigma2` where it is known"})

@@ -123,13 +123,25 @@ func (r *Request) forgetNoise(data *problems.Data) {
 		"squared loss, and leave-one-out takes its place", r.Name(), r.LossOf().Name))
 }
 
+// coarsest is the step of rounding, over sigma, up to which an estimate of sigma2 sees the noise and not the steps.
+const coarsest = 2
+
 // noteRounding says that y is rounded so coarsely that sigma2, as given, moves SURE by more than its error bar without
-// the variance of the rounding.
+// the variance of the rounding, or that an estimate of sigma2 is one of the steps.
 func (r *Request) noteRounding(data problems.Data) {
-	if data.Sigma2 == nil || r.Estimate != nil {
+	if data.Sigma2 == nil {
 		return
 	}
 	step := noise.RoundingStep(data.Y)
+	if r.Estimate != nil {
+		if step > coarsest*math.Sqrt(*data.Sigma2) {
+			r.note(study.NewNote(warning.CoarseRounding, "the values of y are multiples of %.6g, more than twice the "+
+				"standard deviation of the noise by its estimate, sigma2 = %.6g: errors of rounding are no noise "+
+				"then, and SURE and error bars take them for such; start from values that are not rounded, or compare "+
+				"--criterion cv", step, *data.Sigma2))
+		}
+		return
+	}
 	if v := noise.RoundingVariance(step); v > *data.Sigma2*math.Sqrt(2/float64(len(data.Y))) {
 		r.note(study.NewNote(warning.CoarseRounding, "the values of y are multiples of %.6g: rounding adds about %.3g "+
 			"to the variance of the noise, which sigma2 = %.6g must include", step, v, *data.Sigma2))
