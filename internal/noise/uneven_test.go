@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"surepipe/internal/lists"
 )
 
 // White noise of one variance is even, also beside texture; noise that follows the brightness, the place or the channel
@@ -149,6 +151,31 @@ func TestOutliers(t *testing.T) {
 		}
 		if at, share := m.Outliers(); !slices.Equal(at, hot) || math.Abs(share/0.0556-1) > 0.4 {
 			t.Errorf("two hot pixels: outliers at %v, %g", at, share)
+		}
+	}
+}
+
+// Outliers and skewed noise are those of all levels.
+func TestWhiteNoiseThatIsNotNormalIsEven(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	for name, draw := range map[string]func() float64{
+		"exponential": r.ExpFloat64,
+		"uniform":     r.Float64,
+		"outliers": func() float64 {
+			if r.Float64() < 0.05 {
+				return 20 * r.NormFloat64()
+			}
+			return r.NormFloat64()
+		},
+	} {
+		told := 0
+		for range 20 {
+			if UnevenSequence(lists.Make(5000, func(int) float64 { return draw() })).By != "" {
+				told++
+			}
+		}
+		if told > 1 {
+			t.Errorf("%s: uneven in %d of 20 sequences", name, told)
 		}
 	}
 }

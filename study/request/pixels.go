@@ -54,7 +54,7 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 		return
 	}
 	if share, at := noise.Clipped(data.Y); share > 0 {
-		r.note(study.NewNote(warning.Clipped, "%.2g%% of the values of y are %.4g: they were clipped, or have "+
+		r.note(study.NewNote(warning.Clipped, "%.3g%% of the values of y are %.4g: they were clipped, or have "+
 			"no noise, as under a mask, and sigma2, SURE and error bars take their noise for that of the others; "+
 			"start from values that are not clipped, or crop", 100*share, at))
 	}
