@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"surepipe/internal/lists"
 	"surepipe/risk/folds"
 	"surepipe/risk/warning"
@@ -50,8 +52,56 @@ func (r *Swept) rowsInGroups(notes *Notes) {
 }
 
 func (r *Swept) inGroups(notes *Notes) {
+	before := len(*notes)
 	r.rowsInGroups(notes)
+	if len(*notes) == before {
+		r.rowsInOrder(notes)
+	}
 	r.fewGroups(notes)
+}
+
+// Residuals of rows that follow each other agree where their correlation is above leastAgreement, and mostAlike
+// standard deviations from 0. In a table that is sorted by y, perhaps within groups, they do so without a meaning:
+// where less than leastTurns of the steps of y go up, or down.
+const leastAgreement, leastTurns = 0.25, 0.15
+
+// rowsInOrder notes that residuals of rows that follow each other in a table agree. A loss whose observations do not
+// stand alone has residuals that follow their order.
+func (r *Swept) rowsInOrder(notes *Notes) {
+	t, e := r.Data.Table, r.residuals()
+	if t == nil || t.X == nil || len(e) != len(t.Y) || t.Groups != nil || r.Options.Folds.Blocks > 0 ||
+		r.Chosen.LossTerms != nil && r.Chosen.LossTerms.Dispersion == 0 {
+		return
+	}
+	if c := agreeInOrder(t.Y, e); c > 0 {
+		notes.Add(warning.CorrelatedRows, "residuals of rows that follow each other in the table have a correlation "+
+			"of %.2f, as rows in the order of time, or of groups or places that no column names: standard errors of "+
+			"coefficients are too small, and rows of other times, groups or places are predicted worse than the "+
+			"criteria say; compare --criterion cv with --blocks N, N beyond the memory, or --groups (or the effect of "+
+			"a column by which the table is sorted is no straight line)", c)
+	}
+}
+
+// agreeInOrder is the correlation of residuals e with the next, 0 where it is small or y is sorted.
+func agreeInOrder(y, e []float64) float64 {
+	d, mean, products, squares, up, down := float64(len(e)), stat.Mean(e, nil), 0.0, 0.0, 0.0, 0.0
+	for i, v := range e {
+		squares += (v - mean) * (v - mean)
+		if i == 0 {
+			continue
+		}
+		products += (v - mean) * (e[i-1] - mean)
+		switch {
+		case y[i] > y[i-1]:
+			up++
+		case y[i] < y[i-1]:
+			down++
+		}
+	}
+	if c := products / squares; min(up, down) > leastTurns*d && c > max(leastAgreement, mostAlike/math.Sqrt(d)) {
+		return c
+	}
+	return 0
 }
 
 // leastGroups is the number of groups from which they tell how much groups differ.

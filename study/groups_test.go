@@ -2,6 +2,7 @@ package study
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"surepipe/risk/folds"
@@ -43,6 +44,29 @@ func TestGroupsAreToldFromCurves(t *testing.T) {
 		}
 		if c.told && told < 17 || !c.told && told > 1 {
 			t.Errorf("%s: told in %d of 20", name, told)
+		}
+	}
+}
+
+// Residuals with a memory agree in the order of the rows, white ones do not, nor those of a table sorted by y.
+func TestRowsInOrderAreTold(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 2))
+	for range 50 {
+		white, memory := make([]float64, 400), make([]float64, 400)
+		for i := range white {
+			if white[i] = r.NormFloat64(); i > 0 {
+				memory[i] = 0.6*memory[i-1] + white[i]
+			}
+		}
+		if c := agreeInOrder(white, white); c != 0 {
+			t.Errorf("white residuals agree: %.2f", c)
+		}
+		if c := agreeInOrder(memory, memory); c < 0.4 || c > 0.8 {
+			t.Errorf("residuals of an autoregression of 0.6 agree: %.2f", c)
+		}
+		slices.Sort(white)
+		if c := agreeInOrder(white, white); c != 0 {
+			t.Errorf("residuals of a sorted table agree: %.2f", c)
 		}
 	}
 }

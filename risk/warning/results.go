@@ -110,6 +110,11 @@ var (
 		Says: "rows that share a value of the named column have residuals that agree beyond chance: if they belong " +
 			"together, a new group is predicted worse than the criteria say",
 		Do: "leave them out together, `--groups COLUMN`"})
+	CorrelatedRows = row(Kind{Code: "correlated-rows", Severity: Caution,
+		Says: "residuals of rows that follow each other in a table agree beyond chance, as rows in the order of " +
+			"time, or of groups or places that no column names: standard errors of coefficients are too small, " +
+			"and new groups or later times are predicted worse than the criteria say",
+		Do: "leave runs of rows out together, `--criterion cv --blocks N`, or groups, `--groups COLUMN`"})
 	FewRows = row(Kind{Code: "few-rows", Severity: Caution,
 		Says: "the table has at most 200 rows and as many columns, of which fits choose some, or the signal as few " +
 			"values, which fits join: the least of a criterion without refits over such fits is often far below the " +
