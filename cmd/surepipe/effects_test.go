@@ -270,9 +270,13 @@ func TestColumnsOfATableHaveTheirUnits(t *testing.T) {
 			}
 		}
 	}
+	_, printed, _ := command(t, "spec", "matrix-completion")
+	asSpec, arrays := text(t, "completion.yaml", printed), "../../testdata/completion.npz"
 	for args, want := range map[string]string{
 		"run --problem matrix-completion --lambda 1 --standardize=maybe --data x.csv": "expected true, false or auto",
 		"run --problem lasso --lambda 1 --standardize=auto --data x.npz":              "auto, which is for matrix-completion",
+		"run --spec " + asSpec + " --lambda 1 --standardize --data " + arrays:         "the operator is not a matrix",
+		"run --spec " + asSpec + " --lambda 1 --standardize=auto --data " + arrays:    "auto, which is for matrix-completion",
 	} {
 		status, _, stderr := command(t, strings.Fields(args)...)
 		if status != exitUsage || !strings.Contains(stderr, want) {

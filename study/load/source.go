@@ -80,7 +80,7 @@ func (f *Source) LossOf() problems.Loss {
 func (f *Source) vary(data *problems.Data) {
 	v := f.Variant
 	data.Intercept, data.Loss, data.Effects = v.Intercept, v.Loss, v.Effects
-	if l, _ := LayoutOf(f.Problem); !l.Selection { // see standardize
+	if l, _ := LayoutOf(f.Problem); !l.Selection || f.Specification != nil { // see standardize
 		data.Standardize = v.Standardize
 	}
 	data.Anisotropic, data.Vectorial, data.Order = v.Anisotropic, v.Vectorial, v.Degree

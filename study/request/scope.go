@@ -46,7 +46,7 @@ var scopes = []scope{
 
 // checkScopes rejects options that the problem does not have. Those that are switched off are not asked for.
 func (r *Request) checkScopes(l problems.Layout) error {
-	if r.StandardizeAuto && !l.Selection {
+	if r.StandardizeAuto && (!l.Selection || r.Spec != "") {
 		return study.Errorf("--standardize is auto, which is for %s, expected true or false",
 			problems.List(func(l problems.Layout) bool { return l.Selection }))
 	}
