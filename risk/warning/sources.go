@@ -82,7 +82,11 @@ var (
 			"rows, repeat the rows"})
 	ValuesReplaced = row(Kind{Code: "values-replaced", Says: "missing values are replaced by the means of their " +
 		"columns"})
-	MissingValues    = row(Kind{Code: "missing-values", Says: "values of a sequence are missing"})
+	MissingValues = row(Kind{Code: "missing-values", Says: "values of a sequence are missing"})
+	MissingCodes  = row(Kind{Code: "missing-codes", Severity: Caution,
+		Says: "a column of a table has a value of nines, such as -999 or 9999, far from all others, as where it " +
+			"stands for a missing one",
+		Do: "give `--na` with it, and `--missing`"})
 	MissingGenotypes = row(Kind{Code: "missing-genotypes",
 		Says: "missing genotypes count as the mean of their column"})
 	UnequalSteps = row(Kind{Code: "unequal-steps", Severity: Caution,

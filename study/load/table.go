@@ -125,6 +125,7 @@ func (f *Source) NotesOn(data problems.Data, sigma2 float64) study.Notes {
 	if len(data.Ignored) > 0 {
 		n.Add(warning.IgnoredArrays, IgnoredText, f.Name(), strings.Join(data.Ignored, ", "))
 	}
+	f.noteCodes(&n, data)
 	f.noteTable(&n, data)
 	f.noteStorage(&n, data, sigma2)
 	f.noteScales(&n, spread)
