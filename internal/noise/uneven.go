@@ -127,6 +127,7 @@ func (m Image) cells() (all []cell) {
 			for c := 0; c+blockSide <= m.Columns; c += blockSide {
 				if at++; at%step == 0 && p.block(&pixels, r, c) {
 					x := cellOf(cosineTransform(&pixels))
+					x.mean = p.beside(r, c)
 					x.channel, x.place = k, r*places/m.Rows*places+c*places/m.Columns
 					all = append(all, x)
 				}
@@ -136,8 +137,22 @@ func (m Image) cells() (all []cell) {
 	return all
 }
 
+// beside is the mean of the pixels to the left and right of a block, whose noise is not that of the block: where noise
+// is skewed, a block's own mean says how much it has.
+func (p plane) beside(r, c int) (mean float64) {
+	n := 0.0
+	for i := r; i < r+blockSide; i++ {
+		for j := max(0, c-blockSide); j < min(c+2*blockSide, p.cols); j++ {
+			if j < c || j >= c+blockSide {
+				mean += p.y[i*p.cols+j]
+				n++
+			}
+		}
+	}
+	return mean / max(n, 1)
+}
+
 func cellOf(d [blockSide][blockSide]float64) (c cell) {
-	c.mean = d[0][0] / blockSide
 	for i := range d {
 		for j, v := range d[i] {
 			f, half := i+j, halfOf(i, j)

@@ -79,6 +79,13 @@ func TestUneven(t *testing.T) {
 			t.Errorf("%s: %.3g of the values are %g, expected %g", name, share, at, c.want)
 		}
 	}
+	skewed := make([]float64, 256*256)
+	for i := range skewed {
+		skewed[i] = r.ExpFloat64()
+	}
+	if u := (Image{skewed, 256, 256, 1}).Uneven(); u.By != "" {
+		t.Errorf("skewed noise: %+v", u)
+	}
 	if u := (Image{make([]float64, 64*64), 64, 64, 1}).Uneven(); u != (Uneven{}) {
 		t.Errorf("an image of zeros: %+v", u)
 	}
