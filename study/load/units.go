@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"surepipe/internal/sublist"
 	"surepipe/problems"
 	"surepipe/risk/warning"
 	"surepipe/study"
@@ -45,10 +46,13 @@ func (f *Source) standardize(data *Contents) error {
 	if units == nil || auto && !spreadOf(units).different() {
 		return nil
 	}
-	data.Units = make([]float64, len(units))
-	for j, c := range units {
-		if data.Units[j] = c.deviation; !(c.deviation > 0) || math.IsInf(c.deviation, 0) {
-			data.Units[j] = 1
+	data.Units = make([]float64, data.Shape[1])
+	for j := range data.Units {
+		data.Units[j] = 1
+	}
+	for _, c := range units {
+		if c.deviation > 0 && !math.IsInf(c.deviation, 0) {
+			data.Units[c.place] = c.deviation
 		}
 	}
 	data.Y, data.Mu = f.divided(data, data.Y), f.divided(data, data.Mu)
@@ -72,18 +76,29 @@ type column struct {
 	deviation      float64
 }
 
-// deviations are the standard deviations of the columns of a matrix, or of their observed entries; nil where y is no
-// matrix, or an entry is not in it.
+// deviations are the standard deviations of the columns of a matrix, or of the observed entries of those that have
+// some; nil where y is no matrix, or an entry is not in it.
 func deviations(data problems.Data) []column {
-	shape, place := data.YShape, func(i int) int { return i }
+	shape := data.YShape
 	if data.Indices != nil {
-		shape, place = data.Shape, func(i int) int { return data.Indices[i] }
+		shape = data.Shape
 	}
 	if len(shape) != 2 || min(shape[0], shape[1]) < 1 {
 		return nil
 	}
-	n := shape[1]
-	all, sums, means := make([]column, n), make([]float64, n), make([]float64, n)
+	of, n := make([]int, len(data.Y)), shape[1] // the columns of the entries
+	for i := range of {
+		at := i
+		if data.Indices != nil {
+			at = data.Indices[i]
+		}
+		if at < 0 || at/n >= shape[0] {
+			return nil
+		}
+		of[i] = at % n
+	}
+	known := sublist.Number(of, n)
+	all, sums, means := make([]column, len(known)), make([]float64, len(known)), make([]float64, len(known))
 	weight := func(i int) float64 {
 		if data.Weights == nil {
 			return 1
@@ -91,21 +106,16 @@ func deviations(data problems.Data) []column {
 		return data.Weights[i]
 	}
 	for i, y := range data.Y {
-		at := place(i)
-		if at < 0 || at/n >= shape[0] {
-			return nil
-		}
-		all[at%n].entries++
-		sums[at%n] += weight(i)
-		means[at%n] += weight(i) * y
+		all[of[i]].entries++
+		sums[of[i]] += weight(i)
+		means[of[i]] += weight(i) * y
 	}
 	for i, y := range data.Y {
-		j := place(i) % n
-		d := y - means[j]/sums[j]
-		all[j].deviation += weight(i) * d * d
+		d := y - means[of[i]]/sums[of[i]]
+		all[of[i]].deviation += weight(i) * d * d
 	}
 	for j := range all {
-		all[j].place, all[j].deviation = j, math.Sqrt(all[j].deviation/sums[j])
+		all[j].place, all[j].deviation = known[j], math.Sqrt(all[j].deviation/sums[j])
 		if all[j].deviation <= roundingOfColumn*math.Abs(means[j]/sums[j]) {
 			all[j].deviation = 0
 		}
@@ -142,8 +152,10 @@ func (f *Source) noteUnits(n *study.Notes, data problems.Data) {
 		return
 	}
 	columns := deviations(data)
-	for j, unit := range data.Units {
-		columns[j].deviation *= unit
+	for j, c := range columns {
+		if data.Units != nil {
+			columns[j].deviation *= data.Units[c.place]
+		}
 	}
 	s := spreadOf(columns)
 	if !s.different() {
