@@ -7,14 +7,18 @@ import (
 	"surepipe/internal/lists"
 )
 
+// leastBias is the share of n values, or of their noise, from which it is said that it is not as that of the others: a
+// share s biases SURE by up to s n sigma2, and two of SURE's standard deviations are sqrt(8 n) sigma2.
+func leastBias(n int) float64 { return math.Sqrt(8 / float64(n)) }
+
 // outlying is how many standard deviations of the noise a value stands out from its neighbours, in the units of its
 // difference from their mean.
 const outlying = 5
 
 // Outliers are the places of the values of a sequence that stand out from both neighbours by more than 5 standard
 // deviations, while these are alike, and the sum of their squares over n sigma2, with sigma by the MAD of second
-// differences, which does not see them. A share s biases SURE by s d sigma2; from sqrt(8/n) on it is said, else there
-// are none. Jumps are no outliers, but peaks of a single value are.
+// differences, which does not see them. Of a share below [leastBias] there are none. Jumps are no outliers, but peaks
+// of a single value are.
 func Outliers(y []float64) (at []int, share float64) {
 	n := len(y)
 	if n < 3 {
@@ -32,7 +36,7 @@ func Outliers(y []float64) (at []int, share float64) {
 			share += r * r / (float64(n) * sigma2)
 		}
 	}
-	if share < math.Sqrt(8/float64(n)) {
+	if share < leastBias(n) {
 		return nil, 0
 	}
 	return at, share
@@ -48,12 +52,12 @@ const (
 // Outliers are the places in Y of the pixels of an image that stand out from the mean of their four neighbours by more
 // than 6 standard deviations, while all eight neighbours differ by less than half of that, as hot pixels and bits that
 // were lost do, and the sum of their squares over n sigma2, with sigma by the MAD. Lines, edges and peaks that are
-// wider than a pixel are none. There are none, either, where the share biases SURE by less than two of its errors.
+// wider than a pixel are none. Of a share below [leastBias] there are none, either.
 func (m Image) Outliers() (at []int, share float64) {
 	n := len(m.Y)
 	for k := range m.Channels {
 		p := m.plane(k)
-		sigma2 := p.deviation()
+		sigma2 := p.variance()
 		if !(sigma2 > 0) {
 			continue
 		}
@@ -67,7 +71,7 @@ func (m Image) Outliers() (at []int, share float64) {
 			}
 		}
 	}
-	if share < math.Sqrt(8/float64(n)) {
+	if share < leastBias(n) {
 		return nil, 0
 	}
 	slices.Sort(at)
@@ -93,8 +97,8 @@ func (p plane) around(i, j int) float64 {
 	return most - least
 }
 
-// deviation is the variance of the noise by the MAD of what pixels differ from their neighbours by.
-func (p plane) deviation() float64 {
+// variance is that of the noise by the MAD of what pixels differ from their neighbours by.
+func (p plane) variance() float64 {
 	step := max(1, p.rows*p.cols/mostDeviations)
 	var sizes []float64
 	for at := p.cols; at < (p.rows-1)*p.cols; at += step {
@@ -106,4 +110,35 @@ func (p plane) deviation() float64 {
 		return 0
 	}
 	return squaredMAD(sizes) / 1.25
+}
+
+// spike is the ratio of the numbers of values at an end of the range and at the value next to it from which the former
+// are no tail of a distribution.
+const spike = 3
+
+// Clipped is the share of the values that are the least or greatest of y, and that value, where they are so many that
+// values beyond were set to it, or that a part has no noise, as under a mask; 0 where they are not, or fewer than
+// [leastBias].
+func Clipped(y []float64) (share, at float64) {
+	n := float64(len(y))
+	for _, sign := range []float64{1, -1} {
+		least, next := math.Inf(1), math.Inf(1)
+		var atLeast, atNext float64
+		for _, v := range y {
+			switch v *= sign; {
+			case v < least:
+				least, next, atLeast, atNext = v, least, 1, atLeast
+			case v == least:
+				atLeast++
+			case v < next:
+				next, atNext = v, 1
+			case v == next:
+				atNext++
+			}
+		}
+		if s := atLeast / n; s > max(share, leastBias(len(y))) && atLeast > spike*atNext {
+			share, at = s, sign*least
+		}
+	}
+	return share, at
 }

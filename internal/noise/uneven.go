@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Uneven is noise whose variance differs between parts of an image.
+// Uneven is noise whose variance differs between parts of an image or a sequence.
 type Uneven struct {
 	// Least and Greatest are the variances of the noise in two parts.
 	Least, Greatest float64
@@ -16,7 +16,7 @@ type Uneven struct {
 	LeastAt, GreatestAt float64
 }
 
-// The ways in which parts of an image differ.
+// The ways in which parts differ.
 const (
 	ByBrightness = "brightness"
 	ByPlace      = "place"
@@ -35,14 +35,13 @@ const (
 	brightnesses, places = 5, 3
 	// mostCells is about the most blocks that are looked at: more say no more.
 	mostCells = 1 << 14
-	// unevenFrom is the least of the high frequencies, of which a block has unevenSize.
-	unevenFrom, unevenSize = 9, 21
+	// widest is the band of all high frequencies.
+	widest = 0
 )
 
 // cell is a block of a channel.
 type cell struct {
-	texture, next  [2]float64 // energies of the halves of the middle frequencies, and of those next to the high ones
-	high           float64
+	spectrum
 	mean           float64
 	channel, place int
 }
@@ -107,12 +106,12 @@ func partOf(cells []cell) (p part, ok bool) {
 	for half := range 2 {
 		slices.SortStableFunc(cells, func(a, b cell) int { return cmp.Compare(a.texture[half], b.texture[half]) })
 		for _, c := range cells[:m] {
-			p.variance += c.high / unevenSize / float64(2*m)
+			p.variance += c.bands[widest] / bandSizes[widest] / float64(2*m)
 			middle += c.next[1-half] / nextSizes[1-half] / float64(2*m)
 			p.mean += c.mean / float64(2*m)
 		}
 	}
-	p.relative = math.Sqrt(2 / (float64(m) * unevenSize))
+	p.relative = math.Sqrt(2 / (float64(m) * bandSizes[widest]))
 	ratioErr := math.Hypot(p.relative, math.Sqrt(2/(float64(m)*(nextSizes[0]+nextSizes[1]))))
 	return p, p.variance > 0 && middle/p.variance-1 < max(texturedFrom, 2*ratioErr)
 }
@@ -126,9 +125,8 @@ func (m Image) cells() (all []cell) {
 		for r := 0; r+blockSide <= m.Rows; r += blockSide {
 			for c := 0; c+blockSide <= m.Columns; c += blockSide {
 				if at++; at%step == 0 && p.block(&pixels, r, c) {
-					x := cellOf(cosineTransform(&pixels))
-					x.mean = p.beside(r, c)
-					x.channel, x.place = k, r*places/m.Rows*places+c*places/m.Columns
+					x := cell{mean: p.beside(r, c), channel: k, place: r*places/m.Rows*places + c*places/m.Columns}
+					x.add(cosineTransform(&pixels))
 					all = append(all, x)
 				}
 			}
@@ -150,53 +148,4 @@ func (p plane) beside(r, c int) (mean float64) {
 		}
 	}
 	return mean / max(n, 1)
-}
-
-func cellOf(d [blockSide][blockSide]float64) (c cell) {
-	for i := range d {
-		for j, v := range d[i] {
-			f, half := i+j, halfOf(i, j)
-			switch {
-			case f >= unevenFrom:
-				c.high += v * v
-			case f >= leastTexture:
-				c.texture[half] += v * v
-				if f >= nextTexture {
-					c.next[half] += v * v
-				}
-			}
-		}
-	}
-	return c
-}
-
-// spike is the ratio of the numbers of values at an end of the range and at the value next to it from which the former
-// are no tail of a distribution.
-const spike = 3
-
-// Clipped is the share of the values that are the least or greatest of y, and that value, where they are so many that
-// values beyond were set to it, or that a part has no noise, as under a mask; 0 where they are not. A share s
-// biases SURE by up to s d sigma2, which is said from sqrt(8/d) on, about two of SURE's standard deviations.
-func Clipped(y []float64) (share, at float64) {
-	n := float64(len(y))
-	for _, sign := range []float64{1, -1} {
-		least, next := math.Inf(1), math.Inf(1)
-		var atLeast, atNext float64
-		for _, v := range y {
-			switch v *= sign; {
-			case v < least:
-				least, next, atLeast, atNext = v, least, 1, atLeast
-			case v == least:
-				atLeast++
-			case v < next:
-				next, atNext = v, 1
-			case v == next:
-				atNext++
-			}
-		}
-		if s := atLeast / n; s > max(share, math.Sqrt(8/n)) && atLeast > spike*atNext {
-			share, at = s, sign*least
-		}
-	}
-	return share, at
 }

@@ -27,8 +27,8 @@ const (
 // UnevenSequence compares the variances of the noise in parts of a sequence, by the level of its values and by place:
 // counts have noise that follows the level. The variance of a part is the squared MAD of its second differences over
 // sqrt 6, which jumps do not matter for. The level is that of other values beside them, so that outliers and skewed
-// noise do not decide both. Where first differences have more there is signal left, and the part says
-// nothing. Sequences of fewer than a hundred values are even.
+// noise do not decide both. Where first differences have more there is signal left, and the part says nothing.
+// Sequences of fewer than about a hundred values are even.
 func UnevenSequence(y []float64) (u Uneven) {
 	type step struct{ level, first, second float64 }
 	var steps []step

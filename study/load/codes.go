@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/mat"
+
 	"surepipe/problems"
 	"surepipe/risk/warning"
 	"surepipe/study"
@@ -50,12 +52,16 @@ func (f *Source) noteCodes(n *study.Notes, data problems.Data) {
 				"stands for a missing value, give --na=%g, and --missing", name, code, times, len(values), code)
 		}
 	}
-	values := make([]float64, len(t.Y))
-	for j, name := range t.Design.Columns() {
-		for i := range values {
-			values[i] = t.X.At(i, j)
+	low, high := slices.Clone(t.X.RawRowView(0)), slices.Clone(t.X.RawRowView(0))
+	for i := range t.Y {
+		for j, v := range t.X.RawRowView(i) {
+			low[j], high[j] = min(low[j], v), max(high[j], v)
 		}
-		note(name, values)
+	}
+	for j, name := range t.Design.Columns() {
+		if isCode(low[j]) || isCode(high[j]) {
+			note(name, mat.Col(nil, j, t.X))
+		}
 	}
 	note(f.Table.Response, t.Y)
 }

@@ -46,20 +46,17 @@ func (f *Source) standardize(data *Contents) error {
 	if units == nil || auto && !spreadOf(units).different() {
 		return nil
 	}
-	data.Units = make([]float64, data.Shape[1])
-	for j := range data.Units {
-		data.Units[j] = 1
-	}
+	data.Units = slices.Repeat([]float64{1}, data.Shape[1])
 	for _, c := range units {
 		if c.deviation > 0 && !math.IsInf(c.deviation, 0) {
 			data.Units[c.place] = c.deviation
 		}
 	}
-	data.Y, data.Mu = f.divided(data, data.Y), f.divided(data, data.Mu)
+	data.Y, data.Mu = divided(data, data.Y), divided(data, data.Mu)
 	return nil
 }
 
-func (f *Source) divided(data *Contents, values []float64) []float64 {
+func divided(data *Contents, values []float64) []float64 {
 	if values == nil {
 		return nil
 	}
