@@ -3,7 +3,6 @@ package cholesky
 import (
 	"runtime"
 	"slices"
-	"sort"
 	"sync"
 
 	"surepipe/internal/parallel"
@@ -35,11 +34,6 @@ func (p *segment) column(k int) (index []int32, value []float64) {
 
 // end is that of its columns.
 func (p *segment) end() int { return p.first + len(p.ptr) - 1 }
-
-// at is the segment of a column.
-func (f *Factor) at(k int) *segment {
-	return &f.segments[sort.Search(len(f.segments), func(s int) bool { return f.segments[s].end() > k })]
-}
 
 // Analysis is the order of the rows, the elimination tree, whose nodes come after their children, and the
 // places of the factor of a symmetric matrix with the given places, by columns; both triangles and the diagonal

@@ -77,7 +77,8 @@ func TestIncompleteKeepsPositive(t *testing.T) {
 		}
 		f := Analyze(ptr, index, math.MaxInt64).Incomplete(value, 0.1)
 		for i := range f.n / f.block {
-			_, l := f.at(i).column(i)
+			in := slices.IndexFunc(f.segments, func(s segment) bool { return s.end() > i })
+			_, l := f.segments[in].column(i)
 			for p := range f.block {
 				if v := l[p*f.block+p]; !(v > 0) {
 					t.Errorf("pivot %d of block %d is %g", p, i, v)

@@ -300,15 +300,9 @@ type nuclearTangent struct {
 	j *nuclearDerivative
 }
 
-// apply sets dst = J_T z; they may be the same batch.
-func (t *nuclearTangent) apply(dst, z array.Batch) { t.both(dst, array.Batch{}, z) }
-
 // Precondition sets dst = J_T z and image = z - dst, without the part of Q within U1, which E maps
 // to 0 and which could otherwise grow unnoticed in conjugate gradients.
-func (t *nuclearTangent) Precondition(dst, image, z array.Batch) { t.both(dst, image, z) }
-
-// both sets dst = J_T z and, unless it is zero, image to the rest of z outside U1.
-func (t *nuclearTangent) both(dst, image, z array.Batch) {
+func (t *nuclearTangent) Precondition(dst, image, z array.Batch) {
 	j := t.j
 	m, n, r, q := j.m, j.n, j.r, j.q
 	vector.CheckApply("nuclear norm", r*(m+n), dst, z)
@@ -321,13 +315,9 @@ func (t *nuclearTangent) both(dst, image, z array.Batch) {
 	qu, qv := array.Shape{Rows: q, Cols: m}, array.Shape{Rows: q, Cols: n}
 	qr := array.Shape{Rows: q, Cols: r}
 
-	outside := dst // z without the part of Q within U1
-	if !image.IsZero() {
-		outside = image
-	}
-	dev.Lin(outside, 1, z, 0, array.Batch{})
+	dev.Lin(image, 1, z, 0, array.Batch{}) // z without the part of Q within U1
 	qd, pd := parts(dst)
-	qo, po := parts(outside)
+	qo, po := parts(image)
 
 	s, b, w, tmp := dev.Alloc(k, q*r), dev.Alloc(k, q*r), dev.Alloc(k, q*r), dev.Alloc(k, q*r)
 	defer array.Free(s, b, w, tmp)
@@ -349,9 +339,7 @@ func (t *nuclearTangent) both(dst, image, z array.Batch) {
 		dev.GemmEach(true, false, 1, j.ut.Cols(r*m, q*m), array.Shape{Rows: q - r, Cols: m}, two(w),
 			array.Shape{Rows: q - r, Cols: r}, 1, qd)
 	}
-	if !image.IsZero() {
-		vector.Rest(image, image, dst)
-	}
+	vector.Rest(image, image, dst)
 }
 
 // within sets w = alpha1 ∘ s + beta1 ∘ s*, for r x r matrices s, with scratch tmp.
