@@ -36,15 +36,16 @@ func TestInteriorPointsBesideAMatrix(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer prox.Release(isotropic)
-	for name, c := range map[string]struct {
+	for _, c := range []struct {
+		name   string
 		d, p   int
 		k      linops.Operator
 		r      prox.Prox
 		smooth bool
 	}{
-		"fused":     {d: 120, p: 750, k: fused, r: both},
-		"smooth":    {d: 300, p: 750, k: fused, r: both, smooth: true},
-		"isotropic": {d: 400, p: 324, k: grid, r: isotropic},
+		{name: "fused", d: 120, p: 750, k: fused, r: both},
+		{name: "smooth", d: 300, p: 750, k: fused, r: both, smooth: true},
+		{name: "isotropic", d: 400, p: 324, k: grid, r: isotropic},
 	} {
 		x := mat.NewDense(c.d, c.p, solvetest.Gaussian(rng, c.d*c.p))
 		if c.smooth {
@@ -71,10 +72,10 @@ func TestInteriorPointsBesideAMatrix(t *testing.T) {
 			s := roomtest.NewSolver(t, method, p, solve.Options{Tol: 1e-9, MaxIter: 100000})
 			sol := roomtest.At(t, s, roomtest.On(t, dev, data))
 			if !sol.Converged || sol.Method != "" {
-				t.Errorf("%s by %s: %+v", name, method, sol.Convergence)
+				t.Errorf("%s by %s: %+v", c.name, method, sol.Convergence)
 			}
 			mu[i] = sol.MuHat.ToHost()
 		}
-		roomtest.Near(t, fmt.Sprint("mu_hat of ", name), mu[0], mu[1], 1e-4)
+		roomtest.Near(t, fmt.Sprint("mu_hat of ", c.name), mu[0], mu[1], 1e-4)
 	}
 }
