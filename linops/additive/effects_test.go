@@ -41,9 +41,10 @@ func effectsCases() []effectsCase {
 			}
 		}
 		for name, places := range map[string][]int{"scattered": some, "two components": blocks} {
+			own := rand.New(rand.NewPCG(5, uint64(len(name)+shape.Rows)))
 			weights := make([]float64, len(places))
 			for i := range weights {
-				weights[i] = float64(1+rng.IntN(4)) / 2
+				weights[i] = float64(1+own.IntN(4)) / 2
 			}
 			for k := range 4 {
 				for _, w := range [][]float64{nil, weights} {
