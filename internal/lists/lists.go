@@ -1,6 +1,11 @@
 // Package lists makes lists from others. None of its results shares memory with an argument.
 package lists
 
+import (
+	"math/bits"
+	"slices"
+)
+
 // Map is f of each value.
 func Map[T, U any](of []T, f func(T) U) []U {
 	all := make([]U, len(of))
@@ -43,3 +48,41 @@ func Pick[T any](values []T, places []int) []T {
 	}
 	return some
 }
+
+// Smallest is values[k] as if they were sorted, in time proportional to their number. It changes their order. None is
+// NaN.
+func Smallest(values []float64, k int) float64 {
+	for rounds := 2 * bits.Len(uint(len(values))); len(values) > fewSorted; rounds-- {
+		if rounds == 0 {
+			break
+		}
+		a, b, c := values[0], values[len(values)/2], values[len(values)-1]
+		pivot := max(min(a, b), min(max(a, b), c))
+		less, more := 0, len(values) // below less they are less than the pivot, from more on they are more
+		for i := 0; i < more; {
+			switch v := values[i]; {
+			case v < pivot:
+				values[i], values[less] = values[less], v
+				less, i = less+1, i+1
+			case v > pivot:
+				more--
+				values[i], values[more] = values[more], v
+			default:
+				i++
+			}
+		}
+		switch {
+		case k < less:
+			values = values[:less]
+		case k < more:
+			return pivot
+		default:
+			values, k = values[more:], k-more
+		}
+	}
+	slices.Sort(values)
+	return values[k]
+}
+
+// fewSorted is the number of values up to which sorting them is as fast.
+const fewSorted = 16

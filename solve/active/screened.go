@@ -37,25 +37,18 @@ type screened struct {
 	engine.Everywhere
 	passes linops.Passes
 	least  int // columns of a set, if they fit
-	shared *lastSet
+	shared *lastSets
 }
 
 func (s *screened) Release() {
 	s.Everywhere.Release()
-	a := s.shared
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.holds--; a.holds > 0 {
-		return
-	}
-	a.drop()
-	a.every.release()
+	s.shared.release(s.Task.Family)
 }
 
 // NewScreened takes the weights of the regularizer when it solves.
 func NewScreened(_ context.Context, s engine.Task) (engine.Solver, error) {
 	n := &screened{Everywhere: engine.Everywhere{Task: s}, passes: passesOf(s.Problem.A), least: leastColumns,
-		shared: kept[lastSet](&s).hold()}
+		shared: kept[lastSets](&s).hold(s.Family)}
 	if a := linops.StructureOf(s.Problem.A); a.Passes.Bytes == 0 { // all of it is in memory as it is
 		n.Task.Options.Columns, n.least = max(s.Options.Columns, int64(8*a.Entries.Value)), fewestColumns
 	}

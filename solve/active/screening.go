@@ -417,7 +417,7 @@ func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here
 	}
 	var err error
 	w.pool = newPool(len(w.set))
-	if w.columns, err = s.shared.columns(dev, at, len(w.set) == len(b), read); err != nil {
+	if w.columns, err = s.shared.columns(dev, s.Task.Family, at, len(w.set) == len(b), read); err != nil {
 		return err
 	}
 	return s.restart(w, y)

@@ -11,6 +11,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/lists"
 	"surepipe/linops"
+	"surepipe/solve/engine"
 	"surepipe/solve/restrict"
 	"surepipe/space"
 )
@@ -36,35 +37,40 @@ func (c *sharedColumns) Release() {
 	}
 }
 
-// lastSet are the columns in memory that were chosen last, and the Gram matrix of all where these are not in memory.
-// All solves of a family, or of problems with the same A, share it. The solvers hold it.
-type lastSet struct {
+// lastSets are the columns in memory that each family of solvers has chosen last, and the Gram matrix of all columns
+// where these are not in memory. All problems with the same A share them. The solvers hold them.
+type lastSets struct {
 	mu    sync.Mutex
-	holds int
-	last  *sharedColumns
+	holds map[*engine.Family]int
+	last  map[*engine.Family]*sharedColumns
 	every allColumns
 }
 
-func (a *lastSet) drop() {
-	if a.last != nil {
-		a.last.Release()
-		a.last = nil
+// keep makes columns the last ones of a family, nil for none.
+func (a *lastSets) keep(family *engine.Family, c *sharedColumns) {
+	if before := a.last[family]; before != nil {
+		before.Release()
+	}
+	if delete(a.last, family); c != nil {
+		a.last[family] = c.use()
 	}
 }
 
-// columns are those of a set, which are read where they are not there. Who asks for all of the columns waits for
+// columns are those of a set, which are read where no family has them. Who asks for all of the columns waits for
 // another that reads them.
-func (a *lastSet) columns(dev array.Device, set space.Space, all bool, read func() (*sharedColumns, error)) (
-	*sharedColumns, error) {
+func (a *lastSets) columns(dev array.Device, family *engine.Family, set space.Space, all bool,
+	read func() (*sharedColumns, error)) (*sharedColumns, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.last != nil && a.last.dev == dev {
-		if slices.Equal(a.last.set.Form().Set, set.Form().Set) {
+	for _, c := range a.last {
+		if c.dev == dev && slices.Equal(c.set.Form().Set, set.Form().Set) {
 			set.Release()
-			return a.last.use(), nil
+			c.use()
+			a.keep(family, c)
+			return c, nil
 		}
-		a.drop()
 	}
+	a.keep(family, nil)
 	if locked := read; !all {
 		read = func() (*sharedColumns, error) {
 			a.mu.Unlock()
@@ -73,19 +79,34 @@ func (a *lastSet) columns(dev array.Device, set space.Space, all bool, read func
 		}
 	}
 	c, err := read()
-	if err == nil && dev.Err() == nil && a.last == nil {
-		a.last = c.use()
+	if err == nil && dev.Err() == nil && a.holds[family] > 0 {
+		a.keep(family, c)
 	}
 	return c, err
 }
 
-func (a *lastSet) hold() *lastSet {
+func (a *lastSets) hold(family *engine.Family) *lastSets {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.holds++; a.holds == 1 {
+	if a.holds == nil {
+		a.holds, a.last = map[*engine.Family]int{}, map[*engine.Family]*sharedColumns{}
+	}
+	if a.holds[family]++; len(a.holds) == 1 && a.holds[family] == 1 {
 		a.every.hold()
 	}
 	return a
+}
+
+func (a *lastSets) release(family *engine.Family) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.holds[family]--; a.holds[family] > 0 {
+		return
+	}
+	a.keep(family, nil)
+	if delete(a.holds, family); len(a.holds) == 0 {
+		a.every.release()
+	}
 }
 
 // Held is A in memory, where it is read from a store and so many problems share it that the columns which each of them

@@ -84,12 +84,10 @@ func Strongest(values []float64, limit int) []int {
 	if len(set) <= limit {
 		return set
 	}
-	sorted := lists.Pick(values, set)
-	slices.Sort(sorted)
-	least := sorted[len(sorted)-max(limit, 1)] // of those that are kept
+	least := lists.Smallest(lists.Pick(values, set), len(set)-max(limit, 1)) // of those that are kept
 	equal := limit
-	for _, v := range sorted[len(sorted)-limit:] {
-		if v > least {
+	for _, j := range set {
+		if values[j] > least {
 			equal--
 		}
 	}
