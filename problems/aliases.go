@@ -30,6 +30,8 @@ type (
 	Estimate = noise.Estimate
 	// NoiseImage is an image whose blocks tell how its noise is.
 	NoiseImage = noise.Image
+	// NoiseMatrix is a matrix of low rank, which is told from its noise by its singular values.
+	NoiseMatrix = noise.Matrix
 	// Spec is a specification, SpecFiles are the files that replace its own, and SpecError is an error with a line.
 	Spec      = spec.Spec
 	SpecFiles = spec.Files

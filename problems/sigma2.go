@@ -81,6 +81,15 @@ func ImageOf(name string, data Data) (m NoiseImage, ok bool) {
 	return m, ok && o.Pixels() && len(m.Y) == m.Rows*m.Columns*m.Channels
 }
 
+// LowRankOf is y as a matrix of low rank with noise, and whether a sparse one is added; ok is false where it is none.
+func LowRankOf(name string, data Data) (m NoiseMatrix, sparse, ok bool) {
+	o, ok := observedBy(name, data)
+	if !ok || !o.Matrix() {
+		return m, false, false
+	}
+	return NoiseMatrix{Y: data.Y, Rows: data.YShape[0], Columns: data.YShape[1]}, o.Sparse, true
+}
+
 // IsSequence reports whether y is a sequence without gaps, in its order.
 func IsSequence(name string, data Data) bool {
 	o, ok := observedBy(name, data)

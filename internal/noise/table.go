@@ -60,7 +60,8 @@ func (o Observed) matrix() bool { return o.ordered() && len(o.Shape) == 2 && !o.
 // Pixels reports whether y is an image, whose neighbours are alike.
 func (o Observed) Pixels() bool { return o.matrix() && (o.Image || !o.LowRank) }
 
-func (o Observed) lowRank() bool { return o.matrix() && !o.Image && o.LowRank }
+// Matrix reports whether y is a matrix of low rank with noise.
+func (o Observed) Matrix() bool { return o.matrix() && !o.Image && o.LowRank }
 
 // Method is a way to estimate sigma2: a row of the table that help, errors and [Choose] read. [Register] adds one.
 type Method struct {
@@ -92,14 +93,14 @@ var methods = []Method{
 		Help: "from the median singular value: a matrix of low rank. Texture adds to it, so that auto takes the " +
 			"least of this and of " + MethodSmoothBlocks,
 		Suits: func(o Observed) bool {
-			return o.lowRank() && !o.Sparse || !o.Whitened && o.Selection && o.LowRank && o.whole()
+			return o.Matrix() && !o.Sparse || !o.Whitened && o.Selection && o.LowRank && o.whole()
 		},
 		Estimate: medianSingularValue, Auto: leastVariance,
 	},
 	{
 		Name:     MethodRobustLowRank,
 		Help:     "from the entries that are left of a low rank and of outliers: a low-rank matrix plus a sparse one",
-		Suits:    func(o Observed) bool { return o.lowRank() && o.Sparse },
+		Suits:    func(o Observed) bool { return o.Matrix() && o.Sparse },
 		Estimate: robustLowRank,
 	},
 	{

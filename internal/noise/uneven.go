@@ -21,6 +21,8 @@ const (
 	ByBrightness = "brightness"
 	ByPlace      = "place"
 	ByChannel    = "channel"
+	ByRow        = "row"
+	ByColumn     = "column"
 )
 
 const (

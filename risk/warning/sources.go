@@ -49,17 +49,19 @@ var (
 			"no noise, as under a mask, and `sigma2`, SURE and error bars take their noise for that of the others",
 		Do: "start from values that are not clipped, such as raw ones; crop what is under a mask"})
 	Outliers = row(Kind{Code: "outliers", Severity: Caution, Run: true,
-		Says: "values of a sequence, or pixels of an image, stand out from all their neighbours by more than five " +
-			"standard deviations of the noise, which has heavy tails, or hot pixels: `--sigma2 auto` does not see " +
-			"them, and SURE and GCV choose fits that follow them",
+		Says: "values of a sequence, or pixels of an image, stand out from all their neighbours, or entries of a " +
+			"matrix from its low rank, by more than five standard deviations of the noise, which has heavy tails, or " +
+			"hot pixels: `--sigma2 auto` does not see them, or counts them for noise, and SURE and GCV choose fits " +
+			"that follow them",
 		Do: "leave wrong values out, empty in a table with `--missing drop`, which estimates them; put the median of " +
-			"their neighbours in the place of hot pixels; where they are peaks of the signal, sample it finer"})
+			"their neighbours in the place of hot pixels; of a matrix take `robust-pca`; where they are peaks of the " +
+			"signal, sample it finer"})
 	UnevenNoise = row(Kind{Code: "uneven-noise", Severity: Caution, Run: true,
 		Says: "the noise of an image or a sequence is stronger where its values are large, as that of counts, or in " +
-			"some places or channels: `sigma2`, SURE, GCV, leave-one-out and error bars take it for the same " +
-			"everywhere",
-		Do: "of counts take 2 sqrt(y + 3/8), or `noise: anscombe` in a specification; divide y, or each channel, by " +
-			"the standard deviation of its noise; start from raw values"})
+			"some places or channels, or what a low rank leaves of a matrix in some rows or columns: `sigma2`, SURE, " +
+			"GCV, leave-one-out and error bars take it for the same everywhere",
+		Do: "of counts take 2 sqrt(y + 3/8), or `noise: anscombe` in a specification; divide y, or each channel, " +
+			"row or column, by the standard deviation of its noise; start from raw values"})
 	CoarseRounding = row(Kind{Code: "coarse-rounding", Severity: Caution, Run: true,
 		Says: "the values of y are rounded so coarsely that the variance of the rounding, a twelfth of the step's " +
 			"square, matters beside `sigma2`, or that an estimate of `sigma2` sees the steps in place of the noise",

@@ -31,8 +31,8 @@ func (r *Request) noteChannels(data problems.Data) bool {
 	return false
 }
 
-// notePixels says that an image or a sequence was clipped, that its noise is stronger in some of its parts, and that
-// the pixels of an image, or its channels, seem to share their noise.
+// notePixels says that an image or a sequence was clipped, that its noise, or that of a matrix of low rank, is stronger
+// in some of its parts or has outliers, and that the pixels of an image, or its channels, seem to share their noise.
 func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 	if r.Correlation != "" || !r.LossOf().Squared() {
 		return
@@ -51,6 +51,7 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 			r.noteOutliers(data, at, share, "leave wrong values out (--missing drop estimates empty ones)")
 		}
 	default:
+		r.noteMatrix(data)
 		return
 	}
 	if share, at := noise.Clipped(data.Y); share > 0 {
@@ -58,10 +59,7 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 			"no noise, as under a mask, and sigma2, SURE and error bars take their noise for that of the others; "+
 			"start from values that are not clipped, or crop", 100*share, at))
 	}
-	if u.By != "" {
-		r.note(study.NewNote(warning.UnevenNoise, "the variance of the noise is %.3g %s: sigma2, SURE, GCV and error "+
-			"bars take it for the same everywhere; %s", u.Least, unevenParts(u), unevenRemedies[u.By]))
-	}
+	r.noteUneven(u)
 	if !image {
 		return
 	}
@@ -87,13 +85,36 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 }
 
 func (r *Request) noteOutliers(data problems.Data, at []int, share float64, do string) {
-	if at == nil {
+	r.noteOutlying(data, at, share, "their neighbours", "does not count them", do)
+}
+
+func (r *Request) noteOutlying(data problems.Data, at []int, share float64, from, sigma2, do string) {
+	if at != nil {
+		r.note(study.NewNote(warning.Outliers, "%d of the values of y, the first %.4g at %s, stand out from %s by "+
+			"more than five standard deviations, with %.2g times the variance of all other noise: sigma2 %s, and "+
+			"criteria choose fits that follow them; %s", len(at), data.Y[at[0]],
+			ndarray.PlaceString(at[0], data.YShape), from, share, sigma2, do))
+	}
+}
+
+func (r *Request) noteUneven(u noise.Uneven) {
+	if u.By != "" {
+		r.note(study.NewNote(warning.UnevenNoise, "the variance of the noise is %.3g %s: sigma2, SURE, GCV and error "+
+			"bars take it for the same everywhere; %s", u.Least, unevenParts(u), unevenRemedies[u.By]))
+	}
+}
+
+// noteMatrix is notePixels for a matrix of low rank.
+func (r *Request) noteMatrix(data problems.Data) {
+	m, sparse, ok := problems.LowRankOf(r.Problem, data)
+	if !ok {
 		return
 	}
-	r.note(study.NewNote(warning.Outliers, "%d of the values of y, the first %.4g at %s, stand out from their "+
-		"neighbours by more than five standard deviations, with %.2g times the variance of all other noise: sigma2 "+
-		"does not count them, and criteria choose fits that follow them; %s", len(at), data.Y[at[0]],
-		ndarray.PlaceString(at[0], data.YShape), share, do))
+	u, at, share := m.Uneven()
+	if r.noteUneven(u); !sparse {
+		r.noteOutlying(data, at, share, "what a low rank has there", "counts them for noise, or the low rank does",
+			"take a low rank plus a sparse matrix, --problem robust-pca, or leave these entries out, as missing ones")
+	}
 }
 
 // unevenRemedies are what to do, by the parts that differ.
@@ -101,6 +122,8 @@ var unevenRemedies = map[string]string{
 	noise.ByBrightness: "of counts take 2 sqrt(y + 3/8), whose noise has variance 1, before; start from raw values " +
 		"that are not clipped or rescaled",
 	noise.ByPlace:   "divide y by the standard deviations of its noise, or take the parts alone",
+	noise.ByRow:     "divide rows by the standard deviations of their noise; or there is signal of no low rank",
+	noise.ByColumn:  "divide columns by the standard deviations of their noise; or there is signal of no low rank",
 	noise.ByChannel: "denoise each channel alone, or divide each by the standard deviation of its noise",
 }
 
@@ -109,8 +132,9 @@ func unevenParts(u noise.Uneven) string {
 	case noise.ByBrightness:
 		return fmt.Sprintf("where y is about %.3g, and %.3g where it is about %.3g", u.LeastAt, u.Greatest,
 			u.GreatestAt)
-	case noise.ByChannel:
-		return fmt.Sprintf("in channel %g, counted from 0, and %.3g in channel %g", u.LeastAt, u.Greatest, u.GreatestAt)
+	case noise.ByChannel, noise.ByRow, noise.ByColumn:
+		return fmt.Sprintf("in %s %g, counted from 0, and %.3g in %s %g", u.By, u.LeastAt, u.Greatest, u.By,
+			u.GreatestAt)
 	}
 	return fmt.Sprintf("in one part of y, and %.3g in another", u.Greatest)
 }

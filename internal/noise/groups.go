@@ -1,0 +1,135 @@
+package noise
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"surepipe/internal/lists"
+)
+
+const (
+	// unequalAt is the probability of a false alarm at which spreads of groups are unequal, and leastUnequal the least
+	// standard deviation of the groups' spreads, over their mean, that matters.
+	unequalAt, leastUnequal = 1e-4, 0.1
+	// fewInGroup is the number of values from which a group says how large its spread is.
+	fewInGroup = 8
+	// fifths is the number of groups by the size of something.
+	fifths = 5
+)
+
+// Grouping is a way to divide residuals into groups: what they are groups of, the places of the residuals in each, and
+// what the groups are told apart by.
+type Grouping struct {
+	By     string
+	Groups [][]int
+	At     []float64
+}
+
+// Fifths are five groups by the size of values, of which equal ones stay together.
+func Fifths(by string, values []float64) (g Grouping) {
+	g.By = by
+	order := lists.Upto(len(values))
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(values[i], values[j]) })
+	for first := 0; first < len(order); {
+		next := max(first+1, (len(g.Groups)+1)*len(order)/fifths)
+		for next < len(order) && values[order[next]] == values[order[next-1]] {
+			next++
+		}
+		group := order[first:min(next, len(order))]
+		g.Groups = append(g.Groups, group)
+		g.At = append(g.At, stat.Mean(lists.Pick(values, group), nil))
+		first = next
+	}
+	return g
+}
+
+// ByPlaces are n groups by the places of residuals, of which a negative one is in none.
+func ByPlaces(by string, places []int, n int) (g Grouping) {
+	g = Grouping{By: by, Groups: make([][]int, n), At: lists.Make(n, func(k int) float64 { return float64(k) })}
+	for i, k := range places {
+		if k >= 0 {
+			g.Groups[k] = append(g.Groups[k], i)
+		}
+	}
+	return g
+}
+
+// UnevenBy compares the variances of residuals between the groups of each grouping: Levene's test, of the distances of
+// residuals from the median of their group (Brown and Forsythe 1974), which needs no normal ones. Of the groupings
+// whose spreads are unequal it is the one in which they differ most. A false alarm is expected in 1 of 10,000 data sets
+// for all groupings together. LeastAt and GreatestAt are At of the groups.
+func UnevenBy(residuals []float64, groupings ...Grouping) (u Uneven) {
+	most := 0.0
+	for _, g := range groupings {
+		spreads := lists.Map(g.Groups, func(places []int) []float64 { return distances(lists.Pick(residuals, places)) })
+		low, high, differ := unequal(spreads, unequalAt/float64(len(groupings)))
+		if differ > most {
+			variance := func(k int) float64 {
+				s := stat.Mean(spreads[k], nil)
+				return s * s * math.Pi / 2
+			}
+			most, u = differ, Uneven{variance(low), variance(high), g.By, g.At[low], g.At[high]}
+		}
+	}
+	return u
+}
+
+// distances are those of values from their median.
+func distances(values []float64) []float64 {
+	if len(values) == 0 {
+		return nil
+	}
+	middle := median(slices.Sorted(slices.Values(values)))
+	return lists.Map(values, func(v float64) float64 { return math.Abs(v - middle) })
+}
+
+// unequal compares the means of spreads in groups. With the mean squares B between G groups and W within them, of N
+// values, B/W has the distribution F(G - 1, N - G) where the means are equal: it must be beyond that of a probability.
+// differ is the standard deviation of the means over their mean, by (B - W)/n with n values in a group, 0 where they
+// are equal or differ by less than a tenth. low and high are the groups of the least and the greatest mean. Groups of
+// fewer than 8 values are left out.
+func unequal(groups [][]float64, probability float64) (low, high int, differ float64) {
+	var known []int
+	n, sum, squares, within := 0.0, 0.0, 0.0, 0.0
+	means := make([]float64, len(groups))
+	for k, g := range groups {
+		if len(g) < fewInGroup {
+			continue
+		}
+		size := float64(len(g))
+		means[k] = stat.Mean(g, nil)
+		known, n, sum, squares = append(known, k), n+size, sum+floats.Sum(g), squares+size*size
+		for _, v := range g {
+			within += (v - means[k]) * (v - means[k])
+		}
+	}
+	if len(known) < 2 || !(sum > 0) {
+		return 0, 0, 0
+	}
+	between := 0.0
+	low, high = known[0], known[0]
+	for _, k := range known {
+		off := means[k] - sum/n
+		between += float64(len(groups[k])) * off * off
+		if means[k] < means[low] {
+			low = k
+		}
+		if means[k] > means[high] {
+			high = k
+		}
+	}
+	between /= float64(len(known) - 1)
+	within /= n - float64(len(known))
+	each := (n - squares/n) / float64(len(known)-1)
+	differ = math.Sqrt(max(between-within, 0)/each) / (sum / n)
+	f := distuv.F{D1: float64(len(known) - 1), D2: n - float64(len(known))}
+	if !(differ > leastUnequal) || f.Survival(between/within) > probability {
+		differ = 0
+	}
+	return low, high, differ
+}
