@@ -252,8 +252,10 @@ func (e *Estimator) Fit(ctx context.Context) (*Fit, error) {
 		if err != nil {
 			return nil, err
 		}
-		risk.Doubts = append(risk.Doubts, study.UnboundedNotes(e.job.Problem, e.data.Data, risk)...)
-		return fitOf(e, risk), nil
+		f := fitOf(e, risk)
+		f.tell(study.RowNotes(e.data.Data, risk, e.request.Folds))
+		f.tell(study.UnboundedNotes(e.job.Problem, e.data.Data, risk))
+		return f, nil
 	})
 }
 

@@ -45,16 +45,21 @@ const (
 	ByInformation = "one Newton step for the likelihood of all columns (van de Geer and others 2014)"
 )
 
-// CoefficientNames are those of the coefficients of the columns of X: by a table, else x0, x1, ... Where y has
-// several columns there are as many for each, named column:coefficient.
-func CoefficientNames(data problems.Data, p *problems.Problem) (names []string) {
-	if data.Table != nil && data.Table.X != nil {
-		names = data.Table.Design.Columns()
-	} else {
-		for j := range p.Variables() {
-			names = append(names, "x"+strconv.Itoa(j))
-		}
+// ColumnNames are those of the p columns of X: by a table or as they are given, else x0, x1, ...
+func ColumnNames(data problems.Data, p int) []string {
+	switch {
+	case data.Table != nil && data.Table.X != nil:
+		return data.Table.Design.Columns()
+	case data.Columns != nil:
+		return data.Columns
 	}
+	return lists.Make(p, func(j int) string { return "x" + strconv.Itoa(j) })
+}
+
+// CoefficientNames are those of the coefficients of the columns of X. Where y has several columns there are as many
+// for each, named column:coefficient.
+func CoefficientNames(data problems.Data, p *problems.Problem) []string {
+	names := ColumnNames(data, p.Variables())
 	if p.Several() == 0 {
 		return names
 	}
@@ -138,7 +143,7 @@ func CoefficientsOf(ctx context.Context, p *problems.Problem, data problems.Data
 const mostNamed = 5
 
 // UnboundedNotes are the warning of a fit of which neither a penalty nor the likelihood bounds some coefficients.
-func UnboundedNotes(p *problems.Problem, data problems.Data, risk pipeline.Risk) []pipeline.Warning {
+func UnboundedNotes(p *problems.Problem, data problems.Data, risk pipeline.Risk) (notes Notes) {
 	if risk.LossTerms == nil {
 		return nil
 	}
@@ -152,10 +157,11 @@ func UnboundedNotes(p *problems.Problem, data problems.Data, risk pipeline.Risk)
 		columns = columns[:first]
 	}
 	all = append(all, InterceptNames(data, p, max(p.Several(), 1))...)
-	return []pipeline.Warning{warning.Unbounded.With("no penalty bounds the coefficients of %s, and the likelihood of "+
+	notes.Add(warning.Unbounded, "no penalty bounds the coefficients of %s, and the likelihood of "+
 		"%d observations is greatest where they are infinite, as where a level, or a side of a line, has one outcome "+
 		"only: leave-one-out and standard errors tell nothing of them; leave the column or the level out, or give a "+
-		"penalty, as --problem ridge does", ndarray.Some(lists.Pick(all, columns), mostNamed), observations)}
+		"penalty, as --problem ridge does", ndarray.Some(lists.Pick(all, columns), mostNamed), observations)
+	return notes
 }
 
 // WriteCSV writes all coefficients to a file; cells of what is not defined are empty.

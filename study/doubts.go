@@ -104,7 +104,7 @@ func (r *Swept) Doubts() (all Notes) {
 		all.Add(warning.NoLeaveOneOut, "leave-one-out is not known at %d of %d points because of up to %d "+
 			"observations, "+why+": the minimizer is that of the others", missing, s.Points, most)
 	}
-	for _, add := range []func(*Notes){r.doubtfulChoice, r.passedOver, r.inGroups, r.nearData, r.likelihood} {
+	for _, add := range []func(*Notes){r.doubtfulChoice, r.passedOver, r.rows, r.fewGroups, r.nearData, r.likelihood} {
 		add(&all)
 	}
 	all = append(all, AuditNotes(s.Audits)...)
@@ -203,9 +203,7 @@ func (r *Swept) likelihood(all *Notes) {
 	if r.Estimator == nil {
 		return
 	}
-	for _, w := range UnboundedNotes(r.Estimator.Problem, r.Data, r.Chosen.Risk) {
-		all.Add(warning.Unbounded, "%s", w.Text)
-	}
+	*all = append(*all, UnboundedNotes(r.Estimator.Problem, r.Data, r.Chosen.Risk)...)
 	for _, w := range r.Chosen.Risk.Warnings() {
 		if w.Is(warning.Overdispersed) {
 			all.Add(warning.Overdispersed, "%s", w.Text)

@@ -5,9 +5,13 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/internal/lists"
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/problems/spec"
 	"surepipe/risk/folds"
 	"surepipe/risk/warning"
 )
@@ -16,7 +20,42 @@ import (
 // many columns, and residuals of a fit are a little dependent. leastSteps is that of the differences of neighbours.
 const mostAlike, leastSteps = 5, 2.5
 
-// rowsInGroups notes the column of a table of whole numbers within whose values the residuals agree most, if that is
+// RowNotes tell of rows of a regression that belong together, in a table or in arrays, where nothing leaves them out
+// together.
+func RowNotes(data problems.Data, risk pipeline.Risk, f folds.Folds) (notes Notes) {
+	x, y, e := rowsOf(data), data.Y, residuals(data, risk)
+	if t := data.Table; t != nil {
+		y = t.Y
+	}
+	if x == nil || len(e) != x.RawMatrix().Rows || len(y) != len(e) || f.Groups != nil || f.Blocks > 0 {
+		return nil
+	}
+	if rowsInGroups(&notes, x, ColumnNames(data, x.RawMatrix().Cols), e); len(notes) > 0 {
+		return notes
+	}
+	// A loss whose observations do not stand alone has residuals that follow their order.
+	if l := risk.LossTerms; l == nil || l.Dispersion > 0 {
+		rowsInOrder(&notes, y, e)
+	}
+	return notes
+}
+
+func (r *Swept) rows(all *Notes) {
+	*all = append(*all, RowNotes(r.Data, r.Chosen.Risk, r.Options.Folds)...)
+}
+
+// rowsOf are the rows of X as they are given, nil where they are none of a dense regression.
+func rowsOf(data problems.Data) *mat.Dense {
+	switch {
+	case data.Table != nil:
+		return data.Table.X
+	case data.Spec != nil || data.X == nil:
+		return nil
+	}
+	return spec.MatrixOf(data.X).Dense
+}
+
+// rowsInGroups notes the column of X of whole numbers within whose values the residuals agree most, if that is
 // more than chance allows: with the mean squares B between and W within G values,
 //
 //	log(B/W) / sqrt(2/(G - 1) + 2/(d - G)) > 5.
@@ -25,14 +64,10 @@ const mostAlike, leastSteps = 5, 2.5
 // mean square of the differences of their means (von Neumann) takes the place of B, with 3 in the place of the first 2
 // and above 2.5, or there is no note.
 // Columns of texts are indicators in X, which leave residuals of mean 0.
-func (r *Swept) rowsInGroups(notes *Notes) {
-	t, residuals := r.Data.Table, r.residuals()
-	if t == nil || t.X == nil || len(residuals) != len(t.Y) || t.Groups != nil || r.Options.Folds.Blocks > 0 {
-		return
-	}
+func rowsInGroups(notes *Notes, x *mat.Dense, columns []string, residuals []float64) {
 	name, most := "", 0.0
-	for j, column := range t.Design.Columns() {
-		labels, n := wholeNumbers(t.X.ColView(j).AtVec, len(residuals))
+	for j, column := range columns {
+		labels, n := wholeNumbers(x.ColView(j).AtVec, len(residuals))
 		if n < 3 || 2*n > len(residuals) {
 			continue
 		}
@@ -51,34 +86,19 @@ func (r *Swept) rowsInGroups(notes *Notes) {
 	}
 }
 
-func (r *Swept) inGroups(notes *Notes) {
-	before := len(*notes)
-	r.rowsInGroups(notes)
-	if len(*notes) == before {
-		r.rowsInOrder(notes)
-	}
-	r.fewGroups(notes)
-}
-
 // Residuals of rows that follow each other agree where their correlation is above leastAgreement, and mostAlike
 // standard deviations from 0. In a table that is sorted by y, perhaps within groups, they do so without a meaning:
 // where less than leastTurns of the steps of y go up, or down.
 const leastAgreement, leastTurns = 0.25, 0.15
 
-// rowsInOrder notes that residuals of rows that follow each other in a table agree. A loss whose observations do not
-// stand alone has residuals that follow their order.
-func (r *Swept) rowsInOrder(notes *Notes) {
-	t, e := r.Data.Table, r.residuals()
-	if t == nil || t.X == nil || len(e) != len(t.Y) || t.Groups != nil || r.Options.Folds.Blocks > 0 ||
-		r.Chosen.LossTerms != nil && r.Chosen.LossTerms.Dispersion == 0 {
-		return
-	}
-	if c := agreeInOrder(t.Y, e); c > 0 {
-		notes.Add(warning.CorrelatedRows, "residuals of rows that follow each other in the table have a correlation "+
+// rowsInOrder notes that residuals of rows that follow each other agree.
+func rowsInOrder(notes *Notes, y, e []float64) {
+	if c := agreeInOrder(y, e); c > 0 {
+		notes.Add(warning.CorrelatedRows, "residuals of rows that follow each other have a correlation "+
 			"of %.2f, as rows in the order of time, or of groups or places that no column names: standard errors of "+
 			"coefficients are too small, and rows of other times, groups or places are predicted worse than the "+
 			"criteria say; compare --criterion cv with --blocks N, N beyond the memory, or --groups (or the effect of "+
-			"a column by which the table is sorted is no straight line)", c)
+			"a column by which the rows are sorted is no straight line)", c)
 	}
 }
 
@@ -119,12 +139,12 @@ func (r *Swept) fewGroups(notes *Notes) {
 	}
 }
 
-// residuals are those of the chosen fit, nil where only the lines are known.
-func (r *Swept) residuals() []float64 {
-	if l := r.Chosen.LossTerms; l != nil {
+// residuals are those of a fit, nil where there is none.
+func residuals(data problems.Data, risk pipeline.Risk) []float64 {
+	if l := risk.LossTerms; l != nil {
 		return l.Residuals
 	}
-	return lists.Make(len(r.Chosen.MuHat), func(i int) float64 { return r.Data.Y[i] - r.Chosen.MuHat[i] })
+	return lists.Make(len(risk.MuHat), func(i int) float64 { return data.Y[i] - risk.MuHat[i] })
 }
 
 // wholeNumbers numbers the values of a column of whole numbers, in their order, and counts them; 0 for another column.

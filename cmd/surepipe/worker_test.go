@@ -179,6 +179,25 @@ func TestWorkerOpensForOneRequest(t *testing.T) {
 	}
 }
 
+// The names of the columns of X are in warnings, in tables of coefficients, and in rules for columns.
+func TestWorkerNamesColumns(t *testing.T) {
+	c, _ := dial(t, nil)
+	q := params{"options": params{"problem": "ridge", "loss": "logistic", "intercept": true, "lambda": 1, "factors": "ho*=0"},
+		"arrays": params{"X": params{"shape": []int{6, 2}, "values": []float64{1, 0, -1, 0, 2, 0, -2, 0, 1, 1, 0, 1}},
+			"y": params{"shape": []int{6}, "values": []float64{1, 0, 0, 1, 1, 1}}},
+		"columns": []string{"dose", "hospital"}, "coefficients": true}
+	result := fmt.Sprint(ask(t, c, "fit", q)["result"])
+	for _, part := range []string{"no penalty bounds the coefficients of hospital,", "name:dose"} {
+		if !strings.Contains(result, part) {
+			t.Errorf("no %q in %s", part, result)
+		}
+	}
+	q["columns"] = []string{"dose"}
+	if _, err := c.Call(t.Context(), "fit", q); err == nil || !strings.Contains(err.Error(), "1 names, expected 2") {
+		t.Errorf("one name: %v", err)
+	}
+}
+
 func TestWorkerPredictsEntries(t *testing.T) {
 	c, _ := dial(t, nil)
 	numbers := func(v any) (all []float64) {

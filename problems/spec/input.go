@@ -158,6 +158,8 @@ type Origin struct {
 	Depth dataio.Depth
 	// Ignored are the arrays of the file of data that nothing uses.
 	Ignored []string
+	// Columns are the names of the columns of X where it is an array with names.
+	Columns []string
 	// Labels name the rows and columns of y, or of the whole sequence, as its file does.
 	Labels dataio.Labels
 	// Stack holds the samples where y has one more axis than the problem's y; it is nil where y is

@@ -2,7 +2,6 @@
 
 import math
 import os
-from fnmatch import fnmatchcase
 
 import numpy as np
 
@@ -45,7 +44,7 @@ def request(problem, given, black_box=None):
             given[k] = os.path.abspath(given[k])
     if "groups" in arrays and (problem not in (None, "group-lasso") or black_box):
         arrays["row_groups"] = labels("groups", arrays.pop("groups"))  # of the observations, not of the columns
-    more, data, names, table = {}, given.pop("data", None), None, None
+    more, data, table = {}, given.pop("data", None), None
     if hasattr(data, "to_csv"):
         table = data
         if "row_groups" in arrays:
@@ -56,13 +55,8 @@ def request(problem, given, black_box=None):
     elif data is not None:
         arrays["y"] = data
     if hasattr(arrays.get("X"), "columns"):
-        names = [str(c) for c in arrays["X"].columns]
+        more["columns"] = [str(c) for c in arrays["X"].columns]
         arrays["X"] = np.asarray(numbers(arrays["X"]), float)
-        for key in RULES:
-            rules = given.get(key)
-            if isinstance(rules, (str, list, tuple)):
-                rules = rules.split(",") if isinstance(rules, str) else rules
-                given[key] = [placed for rule in rules for placed in _placed(key, str(rule), names)]
     if given.get("spec") is not None and "\n" in str(given["spec"]):
         more["spec"] = given.pop("spec")
     if problem is not None:
@@ -77,7 +71,7 @@ def request(problem, given, black_box=None):
         r.files.append(path)
         table.to_csv(path, index=False)
         r.question["options"]["data"] = path
-    r.columns, r.several = names, several
+    r.several = several
     return r
 
 
@@ -86,15 +80,6 @@ def _is_array(name, value):
     if value is None or isinstance(value, (str, os.PathLike)):
         return False
     return name in FILES or np.ndim(value) > 0 and not (name in RULES and np.asarray(value).dtype.kind in "US")
-
-
-def _placed(key, rule, names):
-    """A rule NAME=NUMBER for columns of a frame as rules by their places: an array's columns are x0, x1, ..."""
-    name, named, number = rule.rpartition("=")
-    places = [j for j, column in enumerate(names) if column == name or fnmatchcase(column, name)]
-    if named and not places:
-        raise ValueError(f"{key}: no column of X has the name or pattern {name!r}, expected some of {names[:8]}")
-    return [f"x{j}={number}" for j in places] if named else [rule]
 
 
 def labels(name, values, of="row"):
@@ -156,7 +141,7 @@ def ask(r, method, beside=(), **wanted):
     answer = r.ask(method, out=out, **wanted)
     with np.load(out) as z:
         arrays = {k: z[k] for k in z.files if k != "fit"}
-    return answer, Fit(answer, arrays, r.columns)
+    return answer, Fit(answer, arrays)
 
 
 def _fit(r, answer, beside):
@@ -165,7 +150,7 @@ def _fit(r, answer, beside):
     b0 = answer["result"].get("intercept", answer["result"].get("intercepts"))
     if b0 is not None:
         arrays["intercept"] = np.atleast_1d(b0)
-    return Fit(answer, arrays, r.columns)
+    return Fit(answer, arrays)
 
 
 def told(found, but=()):

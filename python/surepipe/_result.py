@@ -32,9 +32,8 @@ class Fit(Mapping):
     trusted    False where the command would exit with the status 3
     """
 
-    def __init__(self, answer, arrays, names=None):
+    def __init__(self, answer, arrays):
         self.result, self.arrays, self.trusted = answer["result"], arrays, answer["status"] == 0
-        self._names = names
         self.mu_hat = arrays.get("mu_hat")
         self.image = arrays.get("image", arrays.get("signal", self.mu_hat))
         self.warnings = self.result.get("warnings") or []
@@ -59,15 +58,7 @@ class Fit(Mapping):
         found = self.result.get("coefficients")
         if found is None:
             raise ValueError("no coefficients were asked for: coefficients=True")
-        frame = pd.DataFrame(found).set_index("name")
-        frame.index = [self._named(n) for n in frame.index]
-        return frame
-
-    def _named(self, name):
-        """A column's name as the caller has it: of an array the program calls the first x0."""
-        if self._names is not None and name[:1] == "x" and name[1:].isdigit():
-            return self._names[int(name[1:])]
-        return name
+        return pd.DataFrame(found).set_index("name").rename_axis(None)
 
     def _rows(self):
         """What a table shows of it."""

@@ -99,8 +99,9 @@ class _Regression(BaseEstimator):
         grids = {flag: w for k, flag in (("lam", "lambda"), ("lam2", "lambda2"))
                  if is_grid(w := weights.get(k))}
         given.update({k: w for k, w in weights.items() if {"lam": "lambda", "lam2": "lambda2"}[k] not in grids})
-        with Request(options_of(given), {"X": X, "y": np.asarray(y, float), **self._arrays(X), **arrays}) as r:
-            r.columns = getattr(self, "feature_names_in_", None)
+        names = getattr(self, "feature_names_in_", None)
+        named = {} if names is None else {"columns": list(names)}
+        with Request(options_of(given), {"X": X, "y": np.asarray(y, float), **self._arrays(X), **arrays}, **named) as r:
             r.several = np.ndim(y) == 2 and not together
             if grids:
                 found = swept(r, grids, {"criterion": criterion, "rule": self.rule, "brief": True,

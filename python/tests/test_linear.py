@@ -288,5 +288,5 @@ def test_rules_name_the_columns_of_a_frame(diabetes):
     named = surepipe.run("lasso", X, y, factors="age=0,s[12]=2", lower=["bmi=0"], **at)
     placed = surepipe.run("lasso", X.to_numpy(), y, factors="x0=0,x4=2,x5=2", lower=["x2=0"], **at)
     np.testing.assert_array_equal(named.b, placed.b)
-    with pytest.raises(ValueError, match="no column of X has the name or pattern 'x0'"):
+    with pytest.raises(ValueError, match='no column of X has the name or pattern "x0"'):
         surepipe.run("lasso", X, y, factors="x0=0", **at)

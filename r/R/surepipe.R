@@ -117,7 +117,7 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
   if (penalty == "group-lasso") arrays$groups <- put(group_numbers(groups, ncol(x)))
   single <- penalty == "ols" || one_weight(lambda)
   if (single && penalty != "ols") open$lambda <- lambda
-  estimator <- call_worker("open", options = named(open), arrays = arrays)$estimator
+  estimator <- call_worker("open", options = named(open), arrays = arrays, columns = I(colnames(x)))$estimator
   on.exit({
     call_worker("close", estimator = estimator)
     unlink(unlist(lapply(arrays, function(a) a$npy)))

@@ -5,7 +5,6 @@ import (
 	"math"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"surepipe/internal/dataio"
@@ -26,9 +25,7 @@ func (c *Contents) columns() (names, of []string) {
 		return nil, nil
 	}
 	_, p := c.X.Dims()
-	for j := range p {
-		names = append(names, "x"+strconv.Itoa(j))
-	}
+	names = study.ColumnNames(c.Data, p)
 	return names, names
 }
 

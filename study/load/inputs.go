@@ -62,6 +62,9 @@ func (f *Source) read(ctx context.Context, samples *study.SampleSource, many boo
 		return Contents{}, f.tableError(err)
 	}
 	f.vary(&data.Data)
+	if err := f.named(&data.Data); err != nil {
+		return Contents{}, err
+	}
 	if data.Table != nil {
 		data.Observed = data.Table.Beside
 	}
@@ -69,6 +72,22 @@ func (f *Source) read(ctx context.Context, samples *study.SampleSource, many boo
 		return data, nil
 	}
 	return data, f.complete(&data)
+}
+
+// named gives the columns of X their names.
+func (f *Source) named(data *problems.Data) error {
+	if f.Names == nil {
+		return nil
+	}
+	p := 0
+	if data.X != nil {
+		_, p = data.X.Dims()
+	}
+	if p != len(f.Names) {
+		return study.Errorf("columns has %d names, expected %d, one for each column of X", len(f.Names), p)
+	}
+	data.Columns = f.Names
+	return nil
 }
 
 // specification is that of the source, or else of its problem.

@@ -32,6 +32,8 @@ type Question struct {
 	Options json.RawMessage `json:"options,omitempty" jsonschema:"see options"`
 	Arrays  Arrays          `json:"arrays,omitzero" jsonschema:"arrays in place of files"`
 	Spec    string          `json:"spec,omitempty" jsonschema:"the text of a specification, in place of options.problem"`
+	// Columns are used in warnings and tables of coefficients.
+	Columns []string `json:"columns,omitempty" jsonschema:"the names of the columns of X; by default x0, x1, ..."`
 	// BlackBox stands for a function of the client in the place of a problem.
 	BlackBox bool `json:"black_box,omitempty" jsonschema:"the estimator is the client's: see callbacks"`
 	// Name is what notifications call the estimator.
@@ -116,7 +118,7 @@ func (w *worker) request(q Question) (*request.Request, error) {
 	if q.BlackBox {
 		r.Program.Func = w.callback(q.Name)
 	}
-	r.Keep.B = true
+	r.Keep.B, r.Names = true, q.Columns
 	tell := w.teller(q.Name)
 	r.Watch = request.Watch{
 		Progress: func(p pipeline.Progress) { tell(p.Report, p.Done, p.Total) },

@@ -1,0 +1,67 @@
+package surepipe_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe"
+)
+
+// Rows that share their noise are told of arrays as of a table, and of a single fit as of a sweep: where nothing leaves
+// them out together.
+func TestRowsOfArraysThatBelongTogetherAreTold(t *testing.T) {
+	const patients, visits = 40, 6
+	r := rand.New(rand.NewPCG(6, 1))
+	for name, c := range map[string]struct {
+		id, memory bool
+		expected   string
+	}{"patients": {true, false, "rows-in-groups"}, "a memory": {false, true, "correlated-rows"}, "nothing": {}} {
+		x, y, noise := mat.NewDense(patients*visits, 2, nil), make([]float64, patients*visits), 0.0
+		labels, order := make([]int, len(y)), r.Perm(patients)
+		for i := range y {
+			labels[i] = order[i%patients]
+			x.SetRow(i, []float64{r.NormFloat64(), float64(labels[i])})
+			noise = 0.7*noise + r.NormFloat64()
+			y[i] = x.At(i, 0) + r.NormFloat64()
+			if c.memory {
+				y[i] = x.At(i, 0) + noise
+			}
+		}
+		if c.id {
+			of := make([]float64, patients)
+			for k := range of {
+				of[k] = 2 * r.NormFloat64()
+			}
+			for i := range y {
+				y[i] += of[labels[i]]
+			}
+		}
+		d, err := surepipe.Arrays{X: x, Y: y}.Data()
+		if err != nil {
+			t.Fatal(err)
+		}
+		yes := true
+		o := surepipe.Options{Problem: surepipe.OLS, Intercept: &yes}
+		told := func(of string, f *surepipe.Fit, expected string) {
+			all := slices.DeleteFunc(slices.Clone(f.Warnings), func(w surepipe.Warning) bool {
+				return w.Code != "rows-in-groups" && w.Code != "correlated-rows"
+			})
+			if expected == "" && len(all) > 0 || expected != "" && (len(all) != 1 || all[0].Code != expected) {
+				t.Errorf("%s, %s: %v, expected %q", name, of, all, expected)
+			}
+		}
+		told("a fit", fitted(t, open(t, d, o)), c.expected)
+		o.Folds.Groups = labels
+		told("a fit with groups", fitted(t, open(t, d, o)), "")
+		o.Folds.Groups, o.Problem = nil, surepipe.Ridge
+		path, err := open(t, d, o).Sweep(t.Context(), surepipe.Grid{Lambda: "1:100:3"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path.Fit.Warnings = path.Summary.Warnings
+		told("a sweep", path.Fit, c.expected)
+	}
+}
