@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -105,6 +106,35 @@ func TestSweepSaysHowSureItsChoiceIs(t *testing.T) {
 		status, _, stderr := command(t, append(append([]string{"sweep"}, base...), strings.Fields(c.args)...)...)
 		if status != exitUsage || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: status %d, %q", c.args, status, stderr)
+		}
+	}
+}
+
+// A point that is accurate enough to be compared says so, the answer is certified, and --tol certifies every point.
+func TestTheResultSaysWhichToleranceAPointHad(t *testing.T) {
+	small := filepath.Join(t.TempDir(), "small.png")
+	cropPicture(t, "../../testdata/camera.png", small, 96)
+	base := strings.Fields("--problem tv2d --sigma2 1e-4 --lambda 0.005:0.03:2 --refine 0 --data " + small)
+	for _, c := range []struct {
+		args []string
+		says bool
+	}{{nil, true}, {[]string{"--tol", "1e-6"}, false}} {
+		args := append(slices.Clone(base), c.args...)
+		_, points, s := sweepLines(t, args...)
+		estimated := 0
+		for _, p := range points {
+			if p.Solver.SUREChange > 0 {
+				estimated++
+			}
+		}
+		if !s.Minimizer.Converged || c.says != (estimated > 0) {
+			t.Errorf("%v: %d points of %d are estimated, minimizer %+v", c.args, estimated, len(points), s.Minimizer)
+		}
+		status, stdout, stderr := command(t, append([]string{"sweep"}, args...)...)
+		want := fmt.Sprintf("accuracy    %d of %d points", estimated, len(points))
+		says := strings.Contains(stdout, want)
+		if status != exitDone || c.says != says || says != strings.Contains(stdout, "accuracy") {
+			t.Errorf("%v: status %d, %s%s, want %q: %v", c.args, status, stdout, stderr, want, c.says)
 		}
 	}
 }

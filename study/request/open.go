@@ -49,7 +49,6 @@ func (r *Request) Open(ctx context.Context, devices []array.Device, data problem
 func (r *Request) prepare(ctx context.Context, dev array.Device, data *problems.Data) (sigma2 float64,
 	hyper problems.Hyper, err error) {
 	r.forgetNoise(data)
-	r.noteRounding(*data)
 	r.noteCounts(*data)
 	if hyper, err = r.Weights.hyper(); err != nil {
 		return 0, hyper, err
@@ -66,6 +65,7 @@ func (r *Request) prepare(ctx context.Context, dev array.Device, data *problems.
 	}
 	if sigma2, err = r.variance(*data); sigma2 > 0 {
 		data.Sigma2 = &sigma2 // some regularizers depend on it
+		r.noteRounding(data.Y, sigma2)
 	}
 	if err == nil && !r.noteChannels(*data) {
 		r.notePixels(*data, sigma2)
@@ -128,23 +128,20 @@ const coarsest = 2
 
 // noteRounding says that y is rounded so coarsely that sigma2, as given, moves SURE by more than its error bar without
 // the variance of the rounding, or that an estimate of sigma2 is one of the steps.
-func (r *Request) noteRounding(data problems.Data) {
-	if data.Sigma2 == nil {
-		return
-	}
-	step := noise.RoundingStep(data.Y)
+func (r *Request) noteRounding(y []float64, sigma2 float64) {
+	step := noise.RoundingStep(y)
 	if r.Estimate != nil {
-		if step > coarsest*math.Sqrt(*data.Sigma2) {
+		if step > coarsest*math.Sqrt(sigma2) {
 			r.note(study.NewNote(warning.CoarseRounding, "the values of y are multiples of %.6g, more than twice the "+
 				"standard deviation of the noise by its estimate, sigma2 = %.6g: errors of rounding are no noise "+
 				"then, and SURE and error bars take them for such; start from values that are not rounded, or compare "+
-				"--criterion cv", step, *data.Sigma2))
+				"--criterion cv", step, sigma2))
 		}
 		return
 	}
-	if v := noise.RoundingVariance(step); v > *data.Sigma2*math.Sqrt(2/float64(len(data.Y))) {
+	if v := noise.RoundingVariance(step); v > sigma2*math.Sqrt(2/float64(len(y))) {
 		r.note(study.NewNote(warning.CoarseRounding, "the values of y are multiples of %.6g: rounding adds about %.3g "+
-			"to the variance of the noise, which sigma2 = %.6g must include", step, v, *data.Sigma2))
+			"to the variance of the noise, which sigma2 = %.6g must include", step, v, sigma2))
 	}
 }
 

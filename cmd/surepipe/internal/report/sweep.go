@@ -133,6 +133,7 @@ func Swept(out io.Writer, r *study.Swept) error {
 		b.WriteString("  CRITERION DISAGREES with the audit")
 	}
 	b.WriteByte('\n')
+	accuracy(&b, r.Lines)
 	choice(&b, r)
 	for _, a := range s.Audits {
 		fmt.Fprintf(&b, "audit       %s\n", audited(a))
@@ -144,6 +145,20 @@ func Swept(out io.Writer, r *study.Swept) error {
 		return err
 	}
 	return Coefficients(&s.Chosen.CoefficientsResult, out)
+}
+
+// accuracy says how many points were solved to be compared, and no further.
+func accuracy(b *strings.Builder, lines []study.SweepLine) {
+	points, most := 0, 0.0
+	for _, l := range lines {
+		if change := l.Solver.SUREChange; change > 0 {
+			points, most = points+1, math.Max(most, change)
+		}
+	}
+	if points > 0 {
+		fmt.Fprintf(b, "accuracy    %d of %d points are solved to be compared, to an estimated %.2g in SURE; the "+
+			"answer is solved to the tolerance\n", points, len(lines), most)
+	}
 }
 
 // believed reports that an audit takes the place of the criterion as the error of prediction.
