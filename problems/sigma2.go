@@ -33,8 +33,8 @@ func Sigma2Methods() []string { return noise.Names() }
 //	the median singular value, or    where y is a matrix under a nuclear norm: svt. Texture only
 //	smooth blocks where that is      adds to the one, and rank only to the other, so that the
 //	less by more than its error      least is the nearest
-//	smooth blocks                    where y is another image; the MAD where it is smaller than
-//	                                 8 blocks
+//	smooth blocks                    where y is another image or a volume; the MAD where it is smaller than
+//	                                 24 pixels
 //	the MAD of the finest wavelet    where y is another sequence: tv1d, whose rows are sequences
 //	details
 //	MethodGCVResidual                elsewhere: where a matrix has no more rows than columns, and
@@ -56,8 +56,8 @@ func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
 	if err := checkData(s, named, data); err != nil {
 		return noise.Estimate{}, input.Bad(err)
 	}
-	if shape := data.YShape; len(shape) == 3 && shape[2] <= spec.MostChannels || outcomesOf(s.LossOf(data), data) > 0 {
-		return sigma2OfChannels(method, s, data)
+	if outcomesOf(s.LossOf(data), data) > 0 {
+		return sigma2OfColumns(method, s, data)
 	}
 	o, err := observed(s, data)
 	if err != nil {
@@ -68,17 +68,13 @@ func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
 
 // ImageOf is y as an image, of which its blocks tell how its noise is; ok is false where it is none.
 func ImageOf(name string, data Data) (m NoiseImage, ok bool) {
-	shape := data.YShape
-	m.Y, m.Channels = data.Y, 1
-	if len(shape) == 3 && shape[2] <= spec.MostChannels {
-		shape, m.Channels = shape[:2], shape[2]
-	}
-	if len(shape) != 2 {
+	o, ok := observedBy(name, data)
+	if !ok || len(data.YShape) < 2 {
 		return m, false
 	}
-	data.YShape, m.Rows, m.Columns = shape, shape[0], shape[1]
-	o, ok := observedBy(name, data)
-	return m, ok && o.Pixels() && len(m.Y) == m.Rows*m.Columns*m.Channels
+	m = noise.Planes(data.Y, data.YShape)
+	o.Shape = []int{m.Rows, m.Columns}
+	return m, o.Pixels() && len(m.Y) == m.Rows*m.Columns*m.Channels
 }
 
 // LowRankOf is y as a matrix of low rank with noise, and whether a sparse one is added; ok is false where it is none.
@@ -159,29 +155,17 @@ func regressors(design Matrix, data Data) (*mat.Dense, []float64, error) {
 	return withOnes(c), y.RawMatrix().Data, nil
 }
 
-// sigma2OfChannels is the mean of the estimates from the channels of an image (rows, columns, channels), or from the
-// columns of a y with several, whose noise is taken for equally strong and independent.
-func sigma2OfChannels(method string, s *spec.Spec, data Data) (noise.Estimate, error) {
-	last := len(data.YShape) - 1
-	channels := data.YShape[last]
-	y := mat.NewDense(len(data.Y)/channels, channels, data.Y)
-	var mean noise.Estimate
-	variance := 0.0
-	for k := range channels {
+// sigma2OfColumns is the mean of the estimates from the columns of a y with several.
+func sigma2OfColumns(method string, s *spec.Spec, data Data) (noise.Estimate, error) {
+	columns := data.YShape[len(data.YShape)-1]
+	y := mat.NewDense(len(data.Y)/columns, columns, data.Y)
+	return noise.MeanOf(columns, func(k int) (noise.Estimate, error) {
 		one := data
-		one.YShape, one.Y = data.YShape[:last], mat.Col(nil, k, y)
+		one.YShape, one.Y = data.YShape[:len(data.YShape)-1], mat.Col(nil, k, y)
 		o, err := observed(s, one)
 		if err != nil {
 			return noise.Estimate{}, err
 		}
-		e, err := noise.Choose(method, o)
-		if err != nil {
-			return noise.Estimate{}, err
-		}
-		mean.Method = e.Method
-		mean.Sigma2 += e.Sigma2 / float64(channels)
-		variance += e.Sigma2 * e.Sigma2 * e.RelStdErr * e.RelStdErr
-	}
-	mean.RelStdErr = math.Sqrt(variance) / float64(channels) / mean.Sigma2
-	return mean, nil
+		return noise.Choose(method, o)
+	})
 }

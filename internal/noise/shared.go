@@ -16,11 +16,28 @@ type Image struct {
 	Rows, Columns, Channels int
 }
 
-// plane is that of a channel.
-func (m Image) plane(channel int) plane {
-	y := lists.Make(m.Rows*m.Columns, func(i int) float64 { return m.Y[i*m.Channels+channel] })
-	return planeOf(y, m.Rows, m.Columns)
+// mostColours is the largest last axis that are channels in any case.
+const mostColours = 4
+
+// Planes is an array of two axes or more as an image. The last of three axes or more are channels where they are few,
+// or too few to have blocks and it is the shortest axis; the slices of any other volume lie below each other.
+func Planes(y []float64, shape []int) Image {
+	m := Image{Y: y, Channels: 1}
+	if last := len(shape) - 1; last > 1 {
+		if n := shape[last]; n <= mostColours || n < leastSide && n == slices.Min(shape) {
+			m.Channels, shape = n, shape[:last]
+		}
+	}
+	m.Columns = shape[len(shape)-1]
+	m.Rows = len(y) / max(1, m.Columns*m.Channels)
+	return m
 }
+
+func (m Image) channel(k int) []float64 {
+	return lists.Make(m.Rows*m.Columns, func(i int) float64 { return m.Y[i*m.Channels+k] })
+}
+
+func (m Image) plane(channel int) plane { return planeOf(m.channel(channel), m.Rows, m.Columns) }
 
 // Shared is the noise that pixels of an image, or its channels, seem to have in common.
 type Shared struct {

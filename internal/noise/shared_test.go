@@ -105,3 +105,35 @@ func TestSmallImagesShareNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestAVolumeIsEstimatedFromItsSlices where rows of texture would be taken for noise by their details.
+func TestAVolumeIsEstimatedFromItsSlices(t *testing.T) {
+	const depth, side, sigma2 = 6, 48, 0.01
+	rng := rand.New(rand.NewPCG(3, 4))
+	at := func(shape []int, axis, row, column int) []float64 {
+		y := make([]float64, depth*side*side)
+		for i := range y {
+			p := [3]int{i / (shape[1] * shape[2]), i / shape[2] % shape[1], i % shape[2]}
+			if y[i] = 0.1 * rng.NormFloat64(); p[row] < side/2 {
+				y[i] += math.Sin(2.5*float64(p[column])) + float64(p[axis])
+			}
+		}
+		return y
+	}
+	for name, c := range map[string]struct {
+		shape             []int
+		axis, row, column int
+	}{
+		"slices first": {[]int{depth, side, side}, 0, 1, 2},
+		"slices last":  {[]int{side, side, depth}, 2, 0, 1},
+	} {
+		y := at(c.shape, c.axis, c.row, c.column)
+		for _, bare := range []bool{false, true} {
+			e, err := Choose(MethodAuto, Observed{Y: y, Shape: c.shape, Bare: bare})
+			if err != nil || e.Method != MethodSmoothBlocks ||
+				math.Abs(e.Sigma2-sigma2) > 4*e.Sigma2*e.RelStdErr {
+				t.Errorf("%s: %+v, %v; expected %g by %s", name, e, err, sigma2, MethodSmoothBlocks)
+			}
+		}
+	}
+}

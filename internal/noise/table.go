@@ -105,14 +105,14 @@ var methods = []Method{
 	},
 	{
 		Name:     MethodSmoothBlocks,
-		Help:     "from the smoothest blocks of 8 x 8 pixels: another image",
+		Help:     "from the smoothest blocks of 8 x 8 pixels: another image, or the slices of a volume",
 		Suits:    func(o Observed) bool { return o.matrix() && (o.Bare || min(o.Shape[0], o.Shape[1]) >= leastSide) },
 		Estimate: smoothBlocks,
 	},
 	{
 		Name:     MethodMAD,
-		Help:     "the MAD of the finest wavelet details: a sequence, or a small image",
-		Suits:    func(o Observed) bool { return o.ordered() && (!o.Bare || len(o.Shape) < 3) },
+		Help:     "the MAD of the finest wavelet details: a sequence, or a small image or volume",
+		Suits:    Observed.ordered,
 		Estimate: finestDetails,
 	},
 	{
@@ -139,9 +139,38 @@ func Names() []string {
 	return append([]string{MethodAuto}, lists.Map(methods, func(m Method) string { return m.Name })...)
 }
 
-// Choose estimates sigma2 by the method of that name, one of [Names]. The error is a [Refusal] where the method does
-// not apply, and [ErrNeedsFits] where it takes fits.
+// Choose estimates sigma2 by the method of that name, one of [Names]: where y has more than two axes, the mean of the
+// estimates from the channels of its [Planes]. The error is a [Refusal] where the method does not apply, and
+// [ErrNeedsFits] where it takes fits.
 func Choose(name string, o Observed) (Estimate, error) {
+	if len(o.Shape) < 3 {
+		return chooseOne(name, o)
+	}
+	m := Planes(o.Y, o.Shape)
+	return MeanOf(m.Channels, func(k int) (Estimate, error) {
+		one := o
+		one.Y, one.Shape = m.channel(k), []int{m.Rows, m.Columns}
+		return chooseOne(name, one)
+	})
+}
+
+// MeanOf is the mean of n estimates, of noise that is taken for equally strong and independent.
+func MeanOf(n int, of func(k int) (Estimate, error)) (mean Estimate, err error) {
+	variance := 0.0
+	for k := range n {
+		e, err := of(k)
+		if err != nil {
+			return Estimate{}, err
+		}
+		mean.Method = e.Method
+		mean.Sigma2 += e.Sigma2 / float64(n)
+		variance += e.Sigma2 * e.Sigma2 * e.RelStdErr * e.RelStdErr
+	}
+	mean.RelStdErr = math.Sqrt(variance) / float64(n) / mean.Sigma2
+	return mean, nil
+}
+
+func chooseOne(name string, o Observed) (Estimate, error) {
 	for _, m := range methods {
 		switch {
 		case name == MethodAuto && (m.Suits == nil || !m.Suits(o)), name != MethodAuto && name != m.Name:
