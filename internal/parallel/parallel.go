@@ -2,7 +2,8 @@
 //
 // [Do] shares the parts of a loop among the caller and helper goroutines, which are as many as there are idle
 // processors: loops that run at the same time, or inside of each other, do not compete for them. Helpers, once
-// started, live as long as the process. A loop allocates nothing.
+// started, live as long as the process. A loop allocates nothing. Between loops that soon follow each other helpers
+// stay awake, as does a caller whose helpers soon end: to wake a goroutine may take longer than a short loop.
 //
 // What a part computes must not depend on the other parts: the bits of a result are then the same for any number of
 // processors.
@@ -29,12 +30,18 @@ type crew struct {
 	n     int64
 	procs int64
 	next  atomic.Int64
-	wg    sync.WaitGroup
+	// held counts the caller, the goroutines that help it, and its offers that none has taken. The caller gives up
+	// its own when it sleeps until ended: who brings held to 0 wakes it.
+	held  atomic.Int64
+	ended chan struct{}
 }
 
 var (
-	crews = sync.Pool{New: func() any { return new(crew) }}
-	// helpers is the channel on which idle helpers wait for a loop to share. They are started when a loop finds
+	crews = sync.Pool{New: func() any { return &crew{ended: make(chan struct{}, 1)} }}
+	// offered is a loop that a watching helper may share. Only its caller offers it, and takes it back at the end.
+	offered  atomic.Pointer[crew]
+	watching atomic.Int64 // helpers that watch offered
+	// helpers is the channel on which sleeping helpers wait for a loop to share. They are started when a loop finds
 	// too few.
 	helpers     = make(chan *crew)
 	helperCount atomic.Int64
@@ -55,8 +62,9 @@ func Do(n int, body Loop) {
 	c := crews.Get().(*crew)
 	c.body, c.n, c.procs = body, int64(n), int64(procs)
 	c.next.Store(0)
+	c.held.Store(1)
 	c.work(true)
-	c.wg.Wait()
+	c.wait()
 	c.body = nil
 	crews.Put(c)
 }
@@ -99,7 +107,10 @@ func (c *crew) work(offers bool) {
 // offer shares the rest of a loop with idle helpers, as long as processors are idle.
 func (c *crew) offer() {
 	for free := c.procs - busy.Load(); free > 0; free-- {
-		c.wg.Add(1)
+		c.held.Add(1)
+		if watching.Load() > 0 && offered.CompareAndSwap(nil, c) {
+			continue
+		}
 		select {
 		case helpers <- c:
 			continue
@@ -109,17 +120,67 @@ func (c *crew) offer() {
 			go help(c)
 			continue
 		}
-		c.wg.Done()
+		c.held.Add(-1)
 		return
+	}
+}
+
+// wait returns when no helper works on the loop any more.
+func (c *crew) wait() {
+	if offered.CompareAndSwap(c, nil) {
+		c.held.Add(-1)
+	}
+	if !watch(func() bool { return c.held.Load() == 1 }) && c.held.Add(-1) > 0 {
+		<-c.ended
 	}
 }
 
 // help works on a loop, and then on those that are offered.
 func help(c *crew) {
-	for ; ; c = <-helpers {
+	for {
 		c.work(false)
-		c.wg.Done()
+		if c.held.Add(-1) == 0 {
+			c.ended <- struct{}{}
+		}
+		if c = awaitOffer(); c == nil {
+			c = <-helpers
+		}
 	}
+}
+
+// awaitOffer is a loop that is offered soon, or nil.
+func awaitOffer() (c *crew) {
+	take := func() bool {
+		c = offered.Load()
+		return c != nil && offered.CompareAndSwap(c, nil)
+	}
+	got := watching.Add(1) <= mostWatching && watch(take)
+	if watching.Add(-1); got || take() {
+		return c
+	}
+	return nil
+}
+
+const (
+	// mostWatching bounds the helpers that watch at the same time: each keeps a processor, and asks the scheduler
+	// again and again whether another goroutine needs it.
+	mostWatching = 8
+	// A goroutine watches for about as long as it would take to wake it. It asks so many times before it lets
+	// others run.
+	watchRounds, asks = 50, 256
+)
+
+// watch asks until the answer is yes, or for so long that it pays to sleep.
+func watch(yes func() bool) bool {
+	for range watchRounds {
+		for range asks {
+			if yes() {
+				return true
+			}
+		}
+		runtime.Gosched()
+	}
+	return false
 }
 
 // Each calls f with the numbers 0 to n-1 on all idle processors. w is memory that no other call uses at the same time;

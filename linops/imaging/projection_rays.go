@@ -44,7 +44,7 @@ const (
 	// bandValues is about the number of values in a band of lines, which should stay in a core's
 	// cache while all rays pass through it.
 	bandValues  = 1 << 16
-	raysPerPart = 1 << 10
+	raysPerPart = 1 << 8
 )
 
 // pass is the rays that take one step for each row, or the level ones that take one for each column, of the transposed
