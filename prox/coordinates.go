@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
 	"surepipe/internal/lists"
 	"surepipe/prox/internal/vector"
@@ -271,9 +273,13 @@ func (p *coordinates) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 	if p.plain() && elsewhere(b) && !math.IsInf(p.w.one, 1) {
 		return p.gapOnDevice(b, g, t)
 	}
-	sum := 0.0
 	x, h := vector.OnHost(b), vector.OnHost(g)
-	for j := range x {
+	return floats.Sum(vector.Parts(len(x), func(lo, hi int) float64 { return p.gapOf(x, h, t, lo, hi) }))
+}
+
+// gapOf is the sum over the coordinates lo to hi-1.
+func (p *coordinates) gapOf(x, h []float64, t float64, lo, hi int) (sum float64) {
+	for j := lo; j < hi; j++ {
 		switch w, q := p.w.at(j), p.q.at(j); {
 		case math.IsInf(q, 1): // b_j is held at 0
 		case w == 0 && q > 0:

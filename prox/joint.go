@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
 	"surepipe/prox/internal/vector"
 )
@@ -125,11 +127,12 @@ func NewVectorialL2(n, planes, channels int, lambda float64) Prox {
 // blockOf is the number of groups that are taken at a time, in the cache of a processor.
 const blockOf = 256
 
-// products calls do with <a_g, a_g> and <a_g, b_g> of one vector each, on the host, some groups at a time.
-func (p planeGroups) products(a, b []float64, do func(squares, along []float64)) {
+// products calls do with <a_g, a_g> and <a_g, b_g> of the groups lo to hi-1 of one vector each, on the host, some
+// groups at a time.
+func (p planeGroups) products(a, b []float64, lo, hi int, do func(squares, along []float64)) {
 	var memory [2 * blockOf]float64
-	for from := 0; from < p.groups(); from += blockOf {
-		n := min(blockOf, p.groups()-from)
+	for from := lo; from < hi; from += blockOf {
+		n := min(blockOf, hi-from)
 		squares, along := memory[:n], memory[blockOf:blockOf+n]
 		clear(memory[:])
 		for k := range p.count {
@@ -149,9 +152,12 @@ func (p planeGroups) products(a, b []float64, do func(squares, along []float64))
 
 func (p *jointL2) dualScale(_, g array.Batch, _ float64) float64 {
 	if !elsewhere(g) {
-		x, most := vector.OnHost(g), 0.0
-		p.products(x, x, func(squares, _ []float64) { most = max(most, vector.Largest(squares)) })
-		return vector.Ratio(p.lambda, math.Sqrt(most))
+		x := vector.OnHost(g)
+		squares := vector.Parts(p.groups(), func(lo, hi int) (most float64) {
+			p.products(x, x, lo, hi, func(squares, _ []float64) { most = max(most, vector.Largest(squares)) })
+			return most
+		})
+		return vector.Ratio(p.lambda, math.Sqrt(vector.Largest(squares)))
 	}
 	q := g.Device().Alloc(1, p.n)
 	defer q.Free()
@@ -164,13 +170,15 @@ func (p *jointL2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 	if elsewhere(b) && !math.IsInf(p.lambda, 1) {
 		return p.gapOnDevice(b, g, t)
 	}
-	sum := 0.0
-	p.products(vector.OnHost(b), vector.OnHost(g), func(squares, along []float64) {
-		for i, v := range squares {
-			sum += vector.Surplus(vector.Times(p.lambda, math.Sqrt(v)), t*along[i])
-		}
-	})
-	return sum
+	x, h := vector.OnHost(b), vector.OnHost(g)
+	return floats.Sum(vector.Parts(p.groups(), func(lo, hi int) (sum float64) {
+		p.products(x, h, lo, hi, func(squares, along []float64) {
+			for i, v := range squares {
+				sum += vector.Surplus(vector.Times(p.lambda, math.Sqrt(v)), t*along[i])
+			}
+		})
+		return sum
+	}))
 }
 
 func (p *jointL2) gapOnDevice(b, g array.Batch, t float64) float64 {

@@ -78,11 +78,11 @@ const interiorSteps = 200
 
 // Sequence reports that the method applies to a sequence.
 func Sequence(p engine.Problem) bool {
-	return p.Loss == nil && boundsOf(p) != nil && sequence(p) != nil
+	return sequence(p) != nil && boundsOf(p) != nil
 }
 
 // Small reports that it applies with a small dense matrix.
-func Small(p engine.Problem) bool { return boundsOf(p) != nil && smallSaddle(p) }
+func Small(p engine.Problem) bool { return p.K != nil && smallSaddle(p) && boundsOf(p) != nil }
 
 // errNoInterior is the error of a problem that interior points do not serve.
 var errNoInterior = fmt.Errorf("solve: interior-point needs r(K b) with a sum r of w |z_i| and z_i >= 0, or of "+

@@ -35,7 +35,8 @@ func Iterated(p engine.Problem) bool {
 
 // besideSparse reports that K may be sparse, and A*A is no multiple of I but has a known mean eigenvalue.
 func besideSparse(p engine.Problem) bool {
-	return sparseDifferences(p) && !sparseOperators(p) && meanEigenvalue(p) > 0 && conditionsOf(p) != nil
+	return !(linops.StructureOf(p.A).Columns.Value > 0) && sparseDifferences(p) && meanEigenvalue(p) > 0 &&
+		conditionsOf(p) != nil
 }
 
 // meanEigenvalue is that of A*A; 0 where it is not known.

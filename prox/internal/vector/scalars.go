@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 )
 
 // Scalars are slices of one number a vector.
@@ -100,6 +101,16 @@ func Euclid(x []float64) float64 {
 		norm = math.Hypot(norm, v)
 	}
 	return norm
+}
+
+// partOf is how many of the things that a part has.
+const partOf = 1 << 14
+
+// Parts is what f gives for the ranges of some of n things at a time, in order, on all processors.
+func Parts(n int, f func(lo, hi int) float64) []float64 {
+	all := make([]float64, parallel.Parts(n, partOf))
+	parallel.Ranges(n, partOf, func(lo, hi int) { all[lo/partOf] = f(lo, hi) })
+	return all
 }
 
 // Supported lets f move the numbers of g, on the host, and returns its result.
