@@ -209,7 +209,9 @@ func (w *fronts) eliminate(i int) error {
 		w.front = make([]float64, n*n)
 	}
 	x := w.front[:n*n]
-	clear(x)
+	for r := range n {
+		clear(x[r*n : r*n+r+1])
+	}
 	for at, row := range s.rows {
 		w.local[row] = int32(at)
 	}
@@ -228,14 +230,29 @@ func (w *fronts) eliminate(i int) error {
 		return fmt.Errorf("cholesky: pivot %d of %d is not a positive number", int(s.first)+k, len(a.order))
 	}
 	to := w.f.segments[0].value[s.at:]
-	for k := range m {
-		for r := k; r < n; r++ {
-			to[r-k] = x[r*n+k]
-		}
-		to = to[n-k:]
+	if n <= smallFront {
+		takeColumns(to, x, n, 0, m)
+	} else {
+		parallel.Ranges(m, columnsTaken, func(lo, hi int) { takeColumns(to, x, n, lo, hi) })
 	}
 	w.keep(i, x, n, m)
 	return nil
+}
+
+// columnsTaken is how many columns are copied at a time: the rows of a front are read through a cache's lines.
+const columnsTaken = 16
+
+// takeColumns copies the columns lo to hi-1 of the lower triangle of a front of n rows to where all of them follow each
+// other.
+func takeColumns(to, x []float64, n, lo, hi int) {
+	first := lo*n - lo*(lo+1)/2
+	for r := lo; r < n; r++ {
+		at := first + r
+		for k, v := range x[r*n+lo : r*n+min(hi, r+1)] {
+			to[at] = v
+			at += n - 1 - lo - k
+		}
+	}
 }
 
 // add adds what is left of a child to the front.
@@ -245,13 +262,15 @@ func (w *fronts) add(x []float64, n, c int) {
 	for _, row := range rows {
 		w.to = append(w.to, w.local[row])
 	}
-	for r, i := range w.to {
-		dst := x[int(i)*n:][:n]
-		for j, v := range u[:r+1] {
-			dst[w.to[j]] += v
+	to := w.to
+	parallel.RangesIf(len(rows) > sharedFront, len(rows), rowsAdded, func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			dst := x[int(to[r])*n:][:n]
+			for j, v := range u[r*(r+1)/2:][:r+1] {
+				dst[to[j]] += v
+			}
 		}
-		u = u[r+1:]
-	}
+	})
 	w.left[c] = nil
 	if !w.a.nodes[c].task {
 		w.high -= len(rows) * (len(rows) + 1) / 2
@@ -312,11 +331,62 @@ func factorizeFront(x []float64, n, m int) int {
 	return -1
 }
 
+const (
+	// sharedFront is the size of fronts that all processors share, in tiles of so many rows and columns.
+	sharedFront = 384
+	frontTile   = 192
+	rowsAdded   = 64 // of a child's front at a time
+)
+
+// factorizeDense takes frontTile columns at a time: their triangle, the rows below it, and the product that these take
+// from what is left.
 func factorizeDense(x []float64, n, m int) int {
-	l := blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: m, Stride: n, Data: x}
-	_, ok := lapack64.Potrf(blas64.Symmetric{Uplo: blas.Lower, N: m, Stride: n, Data: x})
+	if n <= sharedFront {
+		return factorizePanel(x, n, m, n)
+	}
+	for k := 0; k < m; k += frontTile {
+		w := min(frontTile, m-k)
+		if bad := factorizePanel(x[k*n+k:], n, w, w); bad >= 0 {
+			return k + bad
+		}
+		shareBelow(x[k*n+k:], n, w, n-k-w)
+	}
+	return -1
+}
+
+// shareBelow solves for the rest rows below a triangle of w columns, and takes their product from what is left, a tile
+// at a time. stride is that of x.
+func shareBelow(x []float64, stride, w, rest int) {
+	l := blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: w, Stride: stride, Data: x}
+	tiles := parallel.Parts(rest, frontTile)
+	below := func(i int) blas64.General {
+		at := i * frontTile
+		return blas64.General{Rows: min(frontTile, rest-at), Cols: w, Stride: stride, Data: x[(w+at)*stride:]}
+	}
+	parallel.For(tiles, func(i int) { blas64.Trsm(blas.Right, blas.Trans, 1, l, below(i)) })
+	parallel.For(tiles*(tiles+1)/2, func(t int) {
+		i := 0
+		for ; t > i; i++ { // row i of tiles has i + 1
+			t -= i + 1
+		}
+		rows, columns := below(i), below(t)
+		left := x[(w+i*frontTile)*stride+w+t*frontTile:]
+		if t == i {
+			blas64.Syrk(blas.NoTrans, -1, rows, 1, blas64.Symmetric{Uplo: blas.Lower, N: rows.Rows, Stride: stride,
+				Data: left})
+			return
+		}
+		blas64.Gemm(blas.NoTrans, blas.Trans, -1, rows, columns, 1, blas64.General{Rows: rows.Rows,
+			Cols: columns.Rows, Stride: stride, Data: left})
+	})
+}
+
+// factorizePanel is factorizeFront of n rows of a matrix with a stride.
+func factorizePanel(x []float64, stride, m, n int) int {
+	l := blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: m, Stride: stride, Data: x}
+	_, ok := lapack64.Potrf(blas64.Symmetric{Uplo: blas.Lower, N: m, Stride: stride, Data: x})
 	for k := range m {
-		if v := x[k*n+k]; !(v > 0) || math.IsInf(v, 1) {
+		if v := x[k*stride+k]; !(v > 0) || math.IsInf(v, 1) {
 			return k
 		}
 	}
@@ -324,10 +394,10 @@ func factorizeDense(x []float64, n, m int) int {
 		return 0
 	}
 	if n > m {
-		below := blas64.General{Rows: n - m, Cols: m, Stride: n, Data: x[m*n:]}
+		below := blas64.General{Rows: n - m, Cols: m, Stride: stride, Data: x[m*stride:]}
 		blas64.Trsm(blas.Right, blas.Trans, 1, l, below)
-		blas64.Syrk(blas.NoTrans, -1, below, 1, blas64.Symmetric{Uplo: blas.Lower, N: n - m, Stride: n,
-			Data: x[m*n+m:]})
+		blas64.Syrk(blas.NoTrans, -1, below, 1, blas64.Symmetric{Uplo: blas.Lower, N: n - m, Stride: stride,
+			Data: x[m*stride+m:]})
 	}
 	return -1
 }

@@ -14,8 +14,9 @@ import (
 // apart, and has no more entries than it should.
 func TestFactorize(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	for _, size := range [][2]int{{1, 1}, {1, 30}, {2, 3}, {13, 17}, {30, 30}} {
+	for _, size := range [][3]int{{1, 1, 1}, {1, 30, 1}, {2, 3, 1}, {13, 17, 1}, {30, 30, 1}, {3, 1, 250}} {
 		ptr, index, value := grid(rng, size[0], size[1])
+		ptr, index, value = channels(ptr, index, value, size[2])
 		n := len(ptr) - 1
 		a := Analyze(ptr, index, math.MaxInt64)
 		f, err := a.Factorize(value)
