@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/internal/cholesky"
-	"surepipe/internal/lists"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/solve/engine"
 	"surepipe/solve/internal/limits"
@@ -30,21 +30,24 @@ const mostSparse = 1 << 19
 // eigenvalue c is a preconditioner: [iteratedSystem].
 type sparseSystem struct {
 	multiple
-	k       space.Rows
-	columns space.Rows // of K
-	dim     int
-	blocks  []sparseBlock // of the groups of rows
-	groups  *rowGroups
-	ptr     []int64
-	index   []int32
-	own     []int64 // where the diagonal is
-	order   *cholesky.Analysis
+	k         space.Rows
+	columns   space.Rows // of K
+	dim       int
+	blocks    []sparseBlock // of the groups of rows
+	groups    *rowGroups
+	readers   []reader // of column j: from readersOf[j] on
+	readersOf []int32
+	ptr       []int64
+	index     []int32
+	own       []int64 // where the diagonal is
+	order     *cholesky.Analysis
 }
 
 // sparseBlock is K_g on the columns that it reads, and where the entries of K_g* J_g^{-1} K_g belong.
 type sparseBlock struct {
-	k  []float64 // by rows
-	at []int64
+	k       []float64 // by rows
+	at      []int64
+	columns int
 }
 
 // Sparse reports that interior points apply with a sparse factor, where A*A = c I.
@@ -98,10 +101,10 @@ func alone(q int) *rowGroups {
 	return g
 }
 
+// place finds the columns of every group, the places of the matrix, and where the entries of the groups belong.
 func (s *sparseSystem) place() {
 	cols := make([][]int32, len(s.groups.first)-1)
-	near := lists.Make(s.dim, func(j int) []int32 { return []int32{int32(j)} })
-	s.groups.inTurn(func(g int, rows []int32) {
+	s.groups.each(func(g int, rows []int32) {
 		for _, i := range rows {
 			for _, j := range s.k.Indices[s.k.Indptr[i]:s.k.Indptr[i+1]] {
 				cols[g] = append(cols[g], int32(j))
@@ -109,24 +112,29 @@ func (s *sparseSystem) place() {
 		}
 		slices.Sort(cols[g])
 		cols[g] = slices.Compact(cols[g])
-		for _, j := range cols[g] {
-			near[j] = append(near[j], cols[g]...)
-		}
 	})
-	s.ptr, s.own = make([]int64, 1, s.dim+1), make([]int64, s.dim)
-	for j, all := range near {
+	s.findReaders(cols)
+	near := make([][]int32, s.dim)
+	s.own = make([]int64, s.dim)
+	s.eachColumn(func(j int, readers []reader) {
+		all := []int32{int32(j)}
+		for _, r := range readers {
+			all = append(all, cols[r.group]...)
+		}
 		slices.Sort(all)
-		all = slices.Compact(all)
-		at, _ := slices.BinarySearch(all, int32(j))
-		s.own[j] = int64(len(s.index) + at)
-		s.index = append(s.index, all...)
-		s.ptr = append(s.ptr, int64(len(s.index)))
-		near[j] = nil
+		near[j] = slices.Compact(all)
+		at, _ := slices.BinarySearch(near[j], int32(j))
+		s.own[j] = int64(at)
+	})
+	s.ptr = make([]int64, s.dim+1)
+	for j, all := range near {
+		s.ptr[j+1], s.own[j] = s.ptr[j]+int64(len(all)), s.ptr[j]+s.own[j]
 	}
+	s.index = slices.Concat(near...)
 	s.blocks = make([]sparseBlock, len(cols))
-	s.groups.inTurn(func(g int, rows []int32) {
+	s.groups.each(func(g int, rows []int32) {
 		b, n := &s.blocks[g], len(cols[g])
-		b.k, b.at = make([]float64, len(rows)*n), make([]int64, n*n)
+		b.k, b.at, b.columns = make([]float64, len(rows)*n), make([]int64, n*n), n
 		for r, i := range rows {
 			for t := s.k.Indptr[i]; t < s.k.Indptr[i+1]; t++ {
 				at, _ := slices.BinarySearch(cols[g], int32(s.k.Indices[t]))
@@ -142,6 +150,38 @@ func (s *sparseSystem) place() {
 	})
 }
 
+// reader is a group of rows that reads a column, and the column's place among those of the group.
+type reader struct{ group, place int32 }
+
+func (s *sparseSystem) findReaders(cols [][]int32) {
+	s.readersOf = make([]int32, s.dim+1)
+	for _, of := range cols {
+		for _, j := range of {
+			s.readersOf[j+1]++
+		}
+	}
+	for j := range s.dim {
+		s.readersOf[j+1] += s.readersOf[j]
+	}
+	s.readers = make([]reader, s.readersOf[s.dim])
+	next := slices.Clone(s.readersOf)
+	for g, of := range cols {
+		for c, j := range of {
+			s.readers[next[j]] = reader{int32(g), int32(c)}
+			next[j]++
+		}
+	}
+}
+
+// eachColumn calls f with the groups that read a column, in order, on all processors.
+func (s *sparseSystem) eachColumn(f func(j int, readers []reader)) {
+	parallel.Ranges(s.dim, together, func(lo, hi int) {
+		for j := lo; j < hi; j++ {
+			f(j, s.readers[s.readersOf[j]:s.readersOf[j+1]])
+		}
+	})
+}
+
 // small has steps start near an estimate where another method has found it at the same weight ([comesFirst]).
 func (s *sparseSystem) small() smallness {
 	small := productsWithout
@@ -152,7 +192,14 @@ func (s *sparseSystem) small() smallness {
 }
 
 func (s *sparseSystem) factor() saddleFactor {
-	return &sparseNormal{sparseSystem: s, value: make([]float64, len(s.index)), weighted: make([]float64, 0, 16)}
+	f := &sparseNormal{sparseSystem: s, value: make([]float64, len(s.index)), along: make([][]float64, len(s.blocks)),
+		square: make([]float64, len(s.blocks))}
+	memory := make([]float64, len(s.readers))
+	for g := range f.along {
+		n := s.blocks[g].columns
+		f.along[g], memory = memory[:n:n], memory[n:]
+	}
+	return f
 }
 
 func (s *sparseSystem) choice() engine.Choice {
@@ -165,10 +212,11 @@ func (s *sparseSystem) choice() engine.Choice {
 // sparseNormal is that of a solve.
 type sparseNormal struct {
 	*sparseSystem
-	j        *scaling
-	value    []float64
-	weighted []float64
-	l        cholesky.Factor
+	j      *scaling
+	value  []float64
+	along  [][]float64 // K_g* u of every group
+	square []float64   // s + ||u||^2
+	l      cholesky.Factor
 }
 
 func (f *sparseNormal) factorize(j *scaling) bool {
@@ -176,36 +224,31 @@ func (f *sparseNormal) factorize(j *scaling) bool {
 	return f.order.FactorizeInto(&f.l, f.value) == nil
 }
 
-// assemble sets the values of the matrix.
+// assemble sets the values of the matrix, those of c I + sum_g K_g* (I - u u*/(s + ||u||^2)) K_g / d, column by column:
+// each adds up what the groups give in their order.
 func (f *sparseNormal) assemble(j *scaling) {
 	f.j = j
-	clear(f.value)
-	for _, at := range f.own {
-		f.value[at] = f.c
-	}
-	f.groups.inTurn(func(g int, rows []int32) {
-		b, m := &f.blocks[g], len(rows)
-		n := 0
-		if m > 0 {
-			n = len(b.k) / m
+	f.groups.each(func(g int, rows []int32) {
+		if f.square[g] = 0; j.groups == nil {
+			return
 		}
-		square := 0.0
-		if j.groups != nil {
-			for _, i := range rows {
-				square += j.u[i] * j.u[i]
-			}
-			square += j.s[g]
-		}
-		// K_g* (I - u u*/(s + ||u||^2)) K_g / d
-		along := append(f.weighted[:0], make([]float64, n)...)
-		if j.groups != nil {
-			for r, i := range rows {
-				for c := range n {
-					along[c] += j.u[i] * b.k[r*n+c]
-				}
+		along := f.along[g]
+		clear(along)
+		for r, i := range rows {
+			f.square[g] += j.u[i] * j.u[i]
+			for c := range along {
+				along[c] += j.u[i] * f.blocks[g].k[r*len(along)+c]
 			}
 		}
-		for c := range n {
+		f.square[g] += j.s[g]
+	})
+	f.eachColumn(func(column int, readers []reader) {
+		clear(f.value[f.ptr[column]:f.ptr[column+1]])
+		f.value[f.own[column]] = f.c
+		for _, of := range readers {
+			g, c := of.group, int(of.place)
+			b, along, square := &f.blocks[g], f.along[g], f.square[g]
+			rows, n := f.groups.rows[f.groups.first[g]:f.groups.first[g+1]], len(along)
 			for d := range n {
 				sum := 0.0
 				for r, i := range rows {
@@ -217,7 +260,6 @@ func (f *sparseNormal) assemble(j *scaling) {
 				f.value[b.at[c*n+d]] += sum
 			}
 		}
-		f.weighted = along
 	})
 }
 
