@@ -92,6 +92,12 @@ func IsSequence(name string, data Data) bool {
 	return ok && o.Sequence() && data.At == nil && data.Indices == nil
 }
 
+// IsPart reports whether y is a part of an image or of a sequence, as where some of it is missing.
+func IsPart(name string, data Data) bool {
+	o, ok := observedBy(name, data)
+	return ok && o.Selection && !o.LowRank && !o.Regression
+}
+
 func observedBy(name string, data Data) (o noise.Observed, ok bool) {
 	s, _, err := specification(name, data)
 	if err != nil {

@@ -412,3 +412,28 @@ func TestCorrelatedPixelsAreTold(t *testing.T) {
 		}
 	}
 }
+
+// Of an image with missing pixels, too, clipped ones are told.
+func TestClippedPixelsOfAPartAreTold(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 5))
+	spec := filepath.Join(t.TempDir(), "part.yaml")
+	for _, clipped := range []bool{false, true} {
+		values, mask := make([]float64, 24*24), make([]float64, 24*24)
+		for i := range values {
+			mask[i] = float64(min(i%3, 1))
+			if values[i] = r.NormFloat64(); clipped {
+				values[i] = max(values[i], -0.5)
+			}
+		}
+		text := fmt.Sprintf("name: part\ndata:\n  mask: %s\n  y: {file: %s, where: mask}\noperator:\n  selection: {where: "+
+			"mask}\nterms:\n  - operator: gradient\n    regularizer: {joint-l2: lambda}\n", npyFile(t, mask, 24, 24),
+			npyFile(t, values, 24, 24))
+		if err := os.WriteFile(spec, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, s := sweepLines(t, "--spec", spec, "--sigma2", "1", "--lambda", "0.5:1:2")
+		if told := strings.Contains(fmt.Sprint(s.Warnings), "clipped"); told != clipped {
+			t.Errorf("clipped: %t, warnings %v", clipped, s.Warnings)
+		}
+	}
+}

@@ -123,7 +123,7 @@ func (f *Source) NotesOn(data problems.Data, sigma2 float64) study.Notes {
 	}
 	f.noteIntercept(&n, data, spread)
 	if len(data.Ignored) > 0 {
-		n.Add(warning.IgnoredArrays, IgnoredText, f.Name(), strings.Join(data.Ignored, ", "))
+		n.Add(warning.IgnoredArrays, IgnoredText, cmp.Or(f.Data, f.Name()), strings.Join(data.Ignored, ", "))
 	}
 	f.noteCodes(&n, data)
 	f.noteTable(&n, data)

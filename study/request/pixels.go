@@ -31,8 +31,9 @@ func (r *Request) noteChannels(data problems.Data) bool {
 	return false
 }
 
-// notePixels says that an image or a sequence was clipped, that its noise, or that of a matrix of low rank, is stronger
-// in some of its parts or has outliers, and that the pixels of an image, or its channels, seem to share their noise.
+// notePixels says that an image or a sequence, or a part of one, was clipped, that its noise, or that of a matrix of
+// low rank, is stronger in some of its parts or has outliers, and that the pixels of an image, or its channels, seem to
+// share their noise.
 func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 	if r.Correlation != "" || !r.LossOf().Squared() {
 		return
@@ -50,7 +51,7 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 			at, share := noise.Outliers(data.Y)
 			r.noteOutliers(data, at, share, "leave wrong values out (--missing drop estimates empty ones)")
 		}
-	default:
+	case !problems.IsPart(r.Problem, data):
 		r.noteMatrix(data)
 		return
 	}
