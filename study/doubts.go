@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"surepipe/pipeline"
 	"surepipe/risk"
 	"surepipe/risk/warning"
 )
@@ -150,9 +151,15 @@ func (r *Swept) doubtfulChoice(all *Notes) {
 			"above that at the best weight, and with a probability of %.0f%% more than %.0f%% above it", 100**s.Regret,
 			100**s.RegretBeyond, 100*risk.Tolerable)
 	}
-	if rule := r.Options.Criterion.Rule(); r.Header.FewRows && !rule.Refits && !rule.Sigma2 {
+	rule := r.Options.Criterion.Rule()
+	if r.Header.FewRows && !rule.Refits && !rule.Sigma2 {
 		all.Add(warning.FewRows, "there are few observations and as many coefficients, of which fits choose some: the "+
 			"least %s over such fits is often far below that of other rows; compare --criterion cv", rule.Label)
+	}
+	if rule.Diagonal && r.Estimator != nil && pipeline.LoneRows(r.Estimator.Problem.Solve()) {
+		all.Add(warning.LoneRows, "columns of X are nearly 0 but for one row, as those of levels that come once: "+
+			"without the row they are out of the fit, which %s does not know: a fit without them seems better; "+
+			"compare --criterion cv", rule.Label)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -90,5 +91,52 @@ func TestShortSignals(t *testing.T) {
 		if c.want == "cv" && c.problem == "tv1d" && !(s.Minimizer.Divergence < 20) {
 			t.Errorf("the fit to noise has %g degrees of freedom", s.Minimizer.Divergence)
 		}
+	}
+}
+
+// Levels that come once make columns that one row decides: leave-one-out by one step finds no use for them, so that
+// cross-validation is the default of a loss that has no GCV, and the other is marked. A sum of squares chooses none, and a group of
+// levels stays without one of them.
+func TestLevelsThatComeOnceAreLeftOutByRefits(t *testing.T) {
+	const rows, levels = 200, 70
+	r := rand.New(rand.NewPCG(3, 4))
+	var text strings.Builder
+	text.WriteString("x,level,count\n")
+	effects := make([]float64, levels)
+	for k := range effects {
+		effects[k] = 1.2 * r.NormFloat64()
+	}
+	for range rows {
+		level, n := r.IntN(levels), 0
+		for below := math.Exp(effects[level]) - r.ExpFloat64(); below > 0; below -= r.ExpFloat64() {
+			n++
+		}
+		fmt.Fprintf(&text, "%.4f,l%d,%d\n", r.NormFloat64(), level, n)
+	}
+	file := filepath.Join(t.TempDir(), "levels.csv")
+	if err := os.WriteFile(file, []byte(text.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	df := map[string]float64{}
+	for _, c := range []struct {
+		args, want string
+		marked     bool
+	}{{"lasso --loss poisson", "cv", false}, {"group-lasso --loss poisson", "alo", false}, {"lasso", "gcv", false},
+		{"lasso --criterion alo", "alo", true}, {"lasso --loss poisson --criterion alo", "alo", true},
+		{"ridge --loss poisson", "alo", false}, {"lasso --loss poisson --drop level", "alo", false}} {
+		grid := "0.01max:max:20"
+		if strings.HasPrefix(c.args, "ridge") {
+			grid = "1:100:3"
+		}
+		_, _, s := sweepLines(t, append(strings.Fields("--problem "+c.args), "--data", file, "--response", "count",
+			"--lambda", grid, "--refine", "0")...)
+		marked := slices.ContainsFunc(s.Warnings, func(w pipeline.Warning) bool { return w.Is(warning.LoneRows) })
+		if string(s.Criterion) != c.want || marked != c.marked {
+			t.Errorf("%s: criterion %s, marked %v", c.args, s.Criterion, marked)
+		}
+		df[c.args] = s.Minimizer.Divergence
+	}
+	if df["lasso --loss poisson"] < 10 || df["lasso --loss poisson --criterion alo"] > 5 {
+		t.Errorf("degrees of freedom %v: the test tries nothing", df)
 	}
 }

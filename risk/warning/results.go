@@ -120,6 +120,11 @@ var (
 			"values, which fits join: the least of a criterion without refits over such fits is often far below the " +
 			"error of predicting another observation",
 		Do: "choose by `--criterion cv`"})
+	LoneRows = row(Kind{Code: "lone-rows", Severity: Caution,
+		Says: "columns of X that a penalty may choose are nearly 0 but for one row, as those of levels that come " +
+			"once: leave-one-out by one step does not know that they are out of the fit without that row, and is far " +
+			"too large for fits with them",
+		Do: "choose by `--criterion cv`; put rare levels together"})
 	FewGroups = row(Kind{Code: "few-groups", Severity: Caution,
 		Says: "fewer than five groups are left out, one after the other: they say little of how much a new group " +
 			"differs, and which weight is best for it",
