@@ -56,6 +56,11 @@ func TestColumnsOfTheObservationsAreThoseOfR(t *testing.T) {
 		if _, stdout, _ := command(t, "predict", "--fit", out, "--data", table); len(strings.Fields(stdout)) < 12 {
 			t.Errorf("%s: predictions %s", c.args, stdout)
 		}
+		// The mean loss of the fit's own rows is the fit's: trials and weights count in it, as in leave-one-out.
+		p := object(t, "predict", "--fit", out, "--data", table)
+		if whole, ok := o["loss_value"].(float64); ok && math.Abs(p["mean_loss"].(float64)*12/whole-1) > 1e-9 {
+			t.Errorf("%s: the mean loss is %v, expected %g", c.args, p["mean_loss"], whole/12)
+		}
 	}
 }
 

@@ -189,6 +189,24 @@ func (d *Design) response(t *dataio.Table, y dataio.Column, levels []string) ([]
 	return shares, nil
 }
 
+// factors are the columns whose product weighs the loss of a row.
+func (b Beside) factors() []string { return []string{b.Weights, b.Trials} }
+
+func (d *Design) weigh(t *dataio.Table, r *NewRows) {
+	for _, name := range d.Beside.factors() {
+		c, err := t.Column(name)
+		if name == "" || err != nil || c.Values == nil {
+			continue
+		}
+		if r.Weights == nil {
+			r.Weights = slices.Repeat([]float64{1}, t.Rows())
+		}
+		for i, v := range c.Values {
+			r.Weights[i] *= v
+		}
+	}
+}
+
 func (d *Design) offset(t *dataio.Table, r *NewRows) error {
 	for _, n := range d.Beside.named() {
 		if n.column == "" || !slices.Contains(d.Beside.shift(), n.column) {

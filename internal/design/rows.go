@@ -18,6 +18,8 @@ type NewRows struct {
 	Rows []string
 	// Y holds the responses, row by row, NaN where one is missing; nil where the table has none of these columns.
 	Y []float64
+	// Weights are those of the losses of the rows, numbers of trials among them; nil where the table has none.
+	Weights []float64
 	// Offset is what the linear predictor has besides X b, nil for nothing.
 	Offset []float64
 	// Ignored are the columns of the table that the design does not use, and Filled the number of
@@ -64,7 +66,8 @@ func (d *Design) OpenRows(files dataio.Files, path string, na []string, several 
 		},
 		Read: func(name string) bool {
 			return slices.ContainsFunc(several, func(r Response) bool { return r.Name == name }) ||
-				named(name) != nil || name != "" && name == d.Beside.Trials || slices.Contains(d.Beside.shift(), name)
+				named(name) != nil || name != "" && slices.Contains(d.Beside.factors(), name) ||
+				slices.Contains(d.Beside.shift(), name)
 		},
 		Text: func(name string) bool { v := named(name); return v != nil && v.Levels != nil },
 	}, func(t *dataio.Table) (*NewRows, error) { return d.Code(t, several...) })
@@ -120,6 +123,7 @@ func (d *Design) Code(t *dataio.Table, several ...Response) (*NewRows, error) {
 			r.Y[i*len(several)+k] = v
 		}
 	}
+	d.weigh(t, r)
 	if err := d.offset(t, r); err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func (m *Model) table(to *Prediction, files dataio.Files, path string, na []stri
 	if rows.Filled > 0 {
 		to.note(warning.ValuesReplaced, "%d missing values are replaced by the means of the fit's data", rows.Filled)
 	}
-	m.judge(to, rows.Y)
+	m.judge(to, rows.Y, rows.Weights)
 	to.mean()
 	return nil
 }
@@ -108,23 +108,28 @@ func (m *Model) several() (of []design.Response) {
 	return of
 }
 
-// judge sets the mean losses of linear predictors, of all responses and of each.
-func (m *Model) judge(to *Prediction, all []float64) {
+// judge sets the mean losses of linear predictors, of all responses and of each. Weights of rows are those of another
+// loss than the squared one, as in leave-one-out; nil stands for ones.
+func (m *Model) judge(to *Prediction, all, weights []float64) {
 	k, each := len(m.fit.Classes), max(len(m.fit.Responses), 1)
 	sums, counts := make([]float64, each), make([]int, each)
 	for i, y := range all {
+		w := 1.0
+		if weights != nil && m.fit.Loss != "" {
+			w = weights[i/each]
+		}
 		switch {
-		case math.IsNaN(y):
+		case math.IsNaN(w * y):
 			continue
 		case m.parts != nil:
 			label, loss := make([]float64, k), make([]float64, k)
 			label[int(y)] = 1
 			m.parts(loss, to.Predictions[i*k:][:k], label)
-			sums[0] += loss[0]
+			sums[0] += w * loss[0]
 		case m.at == nil:
 			continue
 		default:
-			sums[i%each] += m.at(to.Predictions[i], y)
+			sums[i%each] += w * m.at(to.Predictions[i], y)
 		}
 		counts[i%each]++
 	}
