@@ -92,6 +92,15 @@ var allEstimated = []effortKind{
 	{"checkerboard", pictures(board, 2)},
 	{"bright pixel", pictures(spot, 2)},
 	{"image of blocks, anisotropic", pictures(blocks, 1)},
+	{"blurred blocks", seen(blocks, 2, blurred)},
+	{"smooth image, blurred", seen(ramp, 2, blurred)},
+	{"blocks with missing pixels", seen(blocks, 2, masked)},
+	{"smooth image with missing pixels, anisotropic", seen(ramp, 1, masked)},
+	{"tomography of blocks", seen(blocks, 2, projected)},
+	{"tomography of a smooth image, anisotropic", seen(ramp, 1, projected)},
+	{"wavelets of blurred blocks", seen(blocks, 0, blurred)},
+	{"wavelets of a tomography", seen(blocks, 0, projected)},
+	{"wavelets of a tomography of a smooth image", seen(ramp, 0, projected)},
 }
 
 // pictures are images of one of these sorts, with total variation.
@@ -117,6 +126,81 @@ func pictures(paint func(rng *rand.Rand, m, n int, dst []float64), planes int) f
 		}
 		return noisyCurve(rng, f, mu, 6)
 	}
+}
+
+// seen are images through an operator, with total variation of so many planes together, or with 0 the l1 norm of their
+// wavelet coefficients.
+func seen(paint func(rng *rand.Rand, m, n int, dst []float64), planes int,
+	operator func(t *testing.T, rng *rand.Rand, n int) (a linops.Operator, column float64),
+) func(*testing.T, *rand.Rand, array.Device) curve {
+	return func(t *testing.T, rng *rand.Rand, dev array.Device) curve {
+		const n = 48
+		a, norm := operator(t, rng, n)
+		image, scale := make([]float64, n*n), math.Exp(3*rng.Float64())/norm
+		paint(rng, n, n, image)
+		d, p := a.Dims()
+		b, seen := dev.Alloc(1, p), dev.Alloc(1, d)
+		defer array.Free(b, seen)
+		dev.Upload(b, image)
+		a.Forward(seen, b)
+		mu := seen.ToHost()
+		for i := range mu {
+			mu[i] *= scale
+		}
+		f := pipeline.Family{
+			Problem: vjp.Problem{A: a, Device: dev, K: imaging.NewGradient([]int{n, n}, nil, imaging.Reflecting)},
+			Solver:  "interior-point", Settings: vjp.Options{Tol: 1e-4, MaxIter: 1000000, Sigma2: 1},
+			Regularizer: func(w []float64) (prox.Prox, error) {
+				if planes == 2 {
+					return prox.NewVectorialL2(n*n, 2, 1, w[0]), nil
+				}
+				return prox.NewL1(w[0]), nil
+			},
+		}
+		if planes == 0 {
+			w, err := imaging.NewWavelet2D(n, n, "sym4", 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Problem.A, f.Problem.K, f.Solver = linops.Compose(a, linops.Adjoint(w)), nil, "fista"
+		}
+		return noisyCurve(rng, f, mu, 6*norm)
+	}
+}
+
+func blurred(t *testing.T, rng *rand.Rand, n int) (linops.Operator, float64) {
+	kernel, width := mat.NewDense(9, 9, nil), 0.5+rng.Float64()
+	kernel.Apply(func(i, j int, _ float64) float64 {
+		return math.Exp(-float64((i-4)*(i-4)+(j-4)*(j-4)) / (2 * width * width))
+	}, kernel)
+	kernel.Scale(1/mat.Sum(kernel), kernel)
+	a, err := imaging.NewConvolution2D(n, n, kernel, imaging.ZeroPadded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, mat.Norm(kernel, 2)
+}
+
+func masked(t *testing.T, rng *rand.Rand, n int) (linops.Operator, float64) {
+	keep := rng.Perm(n * n)[:n*n*(50+rng.IntN(40))/100]
+	slices.Sort(keep)
+	a, err := linops.NewSelection(array.NewHost(), n*n, keep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, 1
+}
+
+func projected(t *testing.T, rng *rand.Rand, n int) (linops.Operator, float64) {
+	angles := make([]float64, 24+rng.IntN(40))
+	for i := range angles {
+		angles[i] = 180 * float64(i) / float64(len(angles))
+	}
+	a, err := imaging.NewParallelBeam(n, n, angles, 3*n/2, 1, imaging.Axis{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, math.Sqrt(float64(len(angles)))
 }
 
 // blocks are rectangles, ramp is smooth, board has squares, grain a texture, spot a single bright pixel.

@@ -6,6 +6,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/linops"
 	"surepipe/solve"
 	"surepipe/vjp/system"
 )
@@ -13,15 +14,17 @@ import (
 // The solve of a problem with r(K b) may end before its solution is certified ([Effort]). With the error e
 // of mu_hat by the duality gap, and the divergence D, the divergence is estimated to change yet by
 //
-//	m + spread sqrt(m),    m = unsettledShare (e/sigma) sqrt(D) sqrt(e/(sigma sqrt(d))),
+//	m + spread sqrt(m),    m = c (e/sigma) sqrt(D) sqrt(e/(sigma sqrt(d))),    c = unsettledShare,
 //
 // and SURE by 2 sigma2 times that. sigma2 times a change of the divergence is the mean of <noise, change of mu_hat>,
 // where the noise has about the length sigma sqrt(D) in the directions in which mu_hat moves; and the smaller the gap,
 // the smaller a part of it is an error of mu_hat. The constants are those seen on images, where directions settle one
-// by one: TestEstimatedChangeHolds of package pipeline.
+// by one: TestEstimatedChangeHolds of package pipeline. The directions are those of K b. Where b is known through A
+// alone it is less accurate than mu_hat, and what is said of such a solve is the change with c = unsettledThrough.
 const (
-	unsettledShare = 4
-	spread         = 3
+	unsettledShare   = 4
+	unsettledThrough = 32
+	spread           = 3
 )
 
 // enough is the rule of such a solve. SURE may still change by a share of its own error ([enough.own]), or of
@@ -72,20 +75,20 @@ func (e *enough) own(rss float64) float64 {
 	return e.share * math.Sqrt(math.Max(2*sigma2*sigma2*e.d, 4*sigma2*rss-2*sigma2*sigma2*e.d))
 }
 
-// left is the estimate of the change to come.
-func (e *enough) left(bound, degrees float64) float64 {
-	m := e.unit(degrees) * math.Pow(bound, 1.5)
+// left is the estimate of the change to come with the constant c.
+func (e *enough) left(c, bound, degrees float64) float64 {
+	m := c * e.unit(degrees) * math.Pow(bound, 1.5)
 	return 2 * e.sigma * e.sigma * (m + spread*math.Sqrt(m))
 }
 
-// errorFor is the bound at which left is so small.
+// errorFor is the bound at which left is so small with unsettledShare.
 func (e *enough) errorFor(left, degrees float64) float64 {
 	root := (math.Sqrt(spread*spread+2*left/(e.sigma*e.sigma)) - spread) / 2
-	return math.Pow(root*root/e.unit(degrees), 2.0/3)
+	return math.Pow(root*root/(unsettledShare*e.unit(degrees)), 2.0/3)
 }
 
 func (e *enough) unit(degrees float64) float64 {
-	return unsettledShare / e.sigma * math.Sqrt(math.Max(degrees, 1)/(e.sigma*math.Sqrt(e.d)))
+	return math.Sqrt(math.Max(degrees, 1)/(e.sigma*math.Sqrt(e.d))) / e.sigma
 }
 
 // tooRough reports that a solution is not accurate enough to be compared, and sets the effort of the next attempt. Else
@@ -110,8 +113,12 @@ func (e *enough) tooRough(ctx context.Context, sol *solve.Solution, l *lineariza
 		now.Allowed = math.Min(now.Allowed, e.share*math.Hypot(2*e.sigma*moved, difference))
 	}
 	if sol.Change > 0 {
-		sol.Change = e.left(sol.Change, now.Degrees)
-		if e.rounds++; sol.Change > now.Allowed {
+		change, said := e.left(unsettledShare, sol.Change, now.Degrees), float64(unsettledThrough)
+		if linops.StructureOf(e.p.A).Identity {
+			said = unsettledShare
+		}
+		sol.Change = e.left(said, sol.Change, now.Degrees)
+		if e.rounds++; change > now.Allowed {
 			from.Effort.Error = e.errorFor(fallsBy*now.Allowed, now.Degrees)
 			if e.rounds == mostRounds {
 				from.Effort = Effort{}

@@ -33,11 +33,13 @@ const (
 
 // What is to come after a change by D from one look to the next is D rho/(1 - rho), if changes go on to shrink by the
 // factor rho from look to look. An error that falls like n^-a has rho = 1.25^-a: 0.8 for a = 1, 0.64 for a = 2. The
-// estimate is caution times that: TestEstimatedChangeHolds of package pipeline.
+// estimate is caution times that, and at least what one direction counts; what is said of a solve is the estimate and
+// what so many directions more count: TestEstimatedChangeHolds of package pipeline.
 const (
-	leastRho = 0.75
-	mostRho  = 0.9
-	caution  = 2
+	leastRho       = 0.75
+	mostRho        = 0.9
+	caution        = 2
+	moreDirections = 2
 )
 
 // enough ends a solve where its estimate of the change to come says so. With sigma2, or the residual variance,
@@ -120,7 +122,7 @@ func (e *enough) reached(c *Watch, w *Work) (bool, float64, error) {
 		bar = math.Hypot(bar, rss-before*before+2*sigma2*(dimension-e.before))
 		bar = math.Min(bar, sigma2*math.Sqrt(2*float64(w.Y.N())))
 	}
-	return left <= e.Share*bar, left, dev.Err()
+	return left <= e.Share*bar, left + moreDirections*2*sigma2, dev.Err()
 }
 
 // dimensionAt is the dimension of the regularizer's tangent space at the iterate, where that is a set of coordinates:
