@@ -78,12 +78,12 @@ func dense(s sides, _ *Options) float64 {
 	if s.m < s.n {
 		copies = 5
 	}
-	return copies*s.m*s.n + 16*s.s*s.s + 40*s.d + 20e3
+	return copies*s.m*s.n + 16*s.s*s.s + 60*s.d + 20e3
 }
 
 // sparse are fits by some of the columns, as many as the shorter side at weights near 0.
 func sparse(s sides, o *Options) float64 {
-	return s.m*s.n + min(27*s.s*s.s, 250e3+2*o.few()*s.s*s.s) + 40*s.d + 20e3
+	return s.m*s.n + min(27*s.s*s.s, 250e3+2*o.few()*s.s*s.s) + 60*s.d + 20e3
 }
 
 // grouped are fits by some groups of columns, whose coordinates have curvature.

@@ -227,7 +227,11 @@ func (f *Fit) Coefficients(ctx context.Context) (Coefficients, error) {
 			"data, found %s", p.Name)
 	}
 	return use(ctx, f.of, func() (Coefficients, error) {
-		return study.CoefficientsOf(ctx, f.job.Problem, f.of.data.Data, f.risk, f.job.Sigma2)
+		c, err := study.CoefficientsOf(ctx, f.job.Problem, f.of.data.Data, f.risk, f.job.Sigma2)
+		if told := slices.ContainsFunc(f.Warnings, func(w Warning) bool { return w.Is(warning.Selected) }); !told {
+			f.tell(c.Notes())
+		}
+		return c, err
 	})
 }
 

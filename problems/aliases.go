@@ -32,6 +32,8 @@ type (
 	NoiseImage = noise.Image
 	// NoiseMatrix is a matrix of low rank, which is told from its noise by its singular values.
 	NoiseMatrix = noise.Matrix
+	// UnevenNoise is noise whose variance differs between parts.
+	UnevenNoise = noise.Uneven
 	// Spec is a specification, SpecFiles are the files that replace its own, and SpecError is an error with a line.
 	Spec      = spec.Spec
 	SpecFiles = spec.Files

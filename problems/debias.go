@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 
+	"surepipe/internal/lists"
+	"surepipe/internal/noise"
 	"surepipe/linops"
 	"surepipe/risk"
 )
@@ -18,7 +22,7 @@ const mostDebiased = 2e12
 
 var ErrTooFewRows = errors.New("expected more rows than columns")
 
-// Debiased returns the coefficients in the units of the original columns without the bias of the
+// Debiased are the coefficients in the units of the original columns without the bias of the
 // penalty, and the factors by which sigma is multiplied in their standard errors:
 //
 //	debiased_j = b_j + <z_j, y - mu_hat> / ||z_j||^2,   standard error sigma / ||z_j||
@@ -29,7 +33,32 @@ var ErrTooFewRows = errors.New("expected more rows than columns")
 // why there are none at all: columns that depend on each other, no matrix, weights of the
 // observations, too large a problem, or, which is an ErrTooFewRows, too few rows: then see
 // [Problem.DebiasedByScores].
-func (p *Problem) Debiased(y, muHat, b []float64) (debiased, factors []float64, err error) {
+func (p *Problem) Debiased(y, muHat, b []float64) (d Debiased, err error) {
+	kept, x, err := p.identifiedColumns()
+	if err != nil {
+		return d, err
+	}
+	constant := 0.0
+	if p.means != nil {
+		constant = 1 / float64(p.D)
+	}
+	left := slices.DeleteFunc(lists.Upto(p.P), func(j int) bool { return slices.Contains(kept, j) })
+	f, err := risk.Debias(withoutColumns(x, left), floats.SubTo(make([]float64, p.D), y, muHat), constant)
+	if err != nil {
+		return d, err
+	}
+	for k, j := range kept {
+		f.Shift[k], f.Variance[k], f.Robust[k] = b[j]+f.Shift[k], math.Sqrt(f.Variance[k]), math.Sqrt(f.Robust[k])
+	}
+	return Debiased{p.inUnits(kept, f.Shift), p.inUnits(kept, f.Variance), p.inUnits(kept, f.Robust)}, nil
+}
+
+// Debiased are coefficients without the bias of a penalty, the factors of sigma in their standard errors, and standard
+// errors where the variance of the noise differs between observations ([risk.Debias]).
+type Debiased struct{ Values, Factors, Robust []float64 }
+
+// identifiedColumns are the columns of the operator's matrix that determine their coefficients, and the matrix.
+func (p *Problem) identifiedColumns() (kept []int, x *mat.Dense, err error) {
 	dense := linops.StructureOf(p.Operator).Dense
 	switch {
 	case !p.rows || dense == nil:
@@ -41,32 +70,105 @@ func (p *Problem) Debiased(y, muHat, b []float64) (debiased, factors []float64, 
 	case float64(p.D)*float64(p.P)*float64(min(p.P, p.D)) > mostDebiased:
 		return nil, nil, fmt.Errorf("a factorization of %d x %d would take too long", p.D, p.P)
 	}
-	left := slices.Clone(p.redundant)
-	x := dense()
+	x = dense()
 	for j := range p.P {
-		if mat.Norm(x.ColView(j), math.Inf(1)) == 0 {
-			left = append(left, j)
-		}
-	}
-	if !p.identified(len(left)) {
-		return nil, nil, fmt.Errorf("%w: X has %d columns and %d rows", ErrTooFewRows, p.P-len(left), p.D)
-	}
-	kept := make([]int, 0, p.P)
-	for j := range p.P {
-		if !slices.Contains(left, j) {
+		if !slices.Contains(p.redundant, j) && mat.Norm(x.ColView(j), math.Inf(1)) > 0 {
 			kept = append(kept, j)
 		}
 	}
-	residual := floats.SubTo(make([]float64, p.D), y, muHat)
-	shift, variance, err := risk.Debias(withoutColumns(x, left), residual)
-	if err != nil {
-		return nil, nil, err
+	if !p.identified(p.P - len(kept)) {
+		return nil, nil, fmt.Errorf("%w: X has %d columns and %d rows", ErrTooFewRows, len(kept), p.D)
 	}
-	for k, j := range kept {
-		shift[k], variance[k] = b[j]+shift[k], math.Sqrt(variance[k])
-	}
-	return p.inUnits(kept, shift), p.inUnits(kept, variance), nil
+	return kept, x, nil
 }
+
+// mostCompared bounds the work of Uneven, which nobody has asked for: d p^2.
+const mostCompared = 4e8
+
+// Uneven compares the variances of the residuals of least squares with all columns between fifths of the observations,
+// by the fitted value and by each column ([noise.UnevenBy]), whatever the fit. column is that by which they differ
+// most, in whose units LeastAt and GreatestAt are, or -1 for the fitted value. Problems that are no regression of fewer
+// columns than rows, and large ones, are even.
+func (p *Problem) Uneven(falseAlarm float64, y []float64) (u noise.Uneven, column int) {
+	if float64(p.D)*float64(p.P)*float64(p.P) > mostCompared {
+		return u, -1
+	}
+	kept, x, err := p.identifiedColumns()
+	if err != nil || len(y) != p.D {
+		return u, -1
+	}
+	mean := 0.0
+	if p.means != nil {
+		mean = stat.Mean(y, nil)
+	}
+	fitted, residual := p.leastSquares(x, kept, y, mean)
+	if fitted == nil {
+		return u, -1
+	}
+	u = noise.UnevenBy(falseAlarm, residual, 1+len(kept), func(yield func(noise.Grouping) bool) {
+		var g noise.Grouping
+		g.Fifths(noise.ByFitted, fitted)
+		for k := 0; yield(g) && k < len(kept); k++ {
+			g.Fifths(strconv.Itoa(kept[k]), mat.Col(fitted, kept[k], x))
+		}
+	})
+	if column, err = strconv.Atoi(u.By); err != nil {
+		return u, -1
+	}
+	for _, at := range []*float64{&u.LeastAt, &u.GreatestAt} {
+		if p.scales != nil {
+			*at *= p.scales[column]
+		}
+		if p.means != nil {
+			*at += p.means[column]
+		}
+	}
+	u.By = noise.ByColumn
+	return u, column
+}
+
+// leastSquares are the fitted values of y by some columns of x and a mean, and the residuals, each over the root of
+// what its leverage leaves; nil where columns depend on each other.
+func (p *Problem) leastSquares(x *mat.Dense, columns []int, y []float64, mean float64) (fitted, residual []float64) {
+	n := len(columns)
+	norms := lists.Map(columns, func(j int) float64 { return mat.Norm(x.ColView(j), 2) })
+	gram, slope, row := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
+	rows := func(f func(i int)) {
+		for i := range p.D {
+			for k, j := range columns {
+				row.SetVec(k, x.At(i, j)/norms[k])
+			}
+			f(i)
+		}
+	}
+	rows(func(i int) {
+		gram.SymRankOne(gram, 1, row)
+		slope.AddScaledVec(slope, y[i]-mean, row)
+	})
+	var root mat.Cholesky
+	if !root.Factorize(gram) || root.Cond() > mostCondition || root.SolveVecTo(slope, slope) != nil {
+		return nil, nil
+	}
+	constant := 0.0
+	if p.means != nil {
+		constant = 1 / float64(p.D)
+	}
+	solved := mat.NewVecDense(n, nil)
+	fitted, residual = make([]float64, 0, p.D), make([]float64, 0, p.D)
+	rows(func(i int) {
+		fitted = append(fitted, mean+mat.Dot(row, slope))
+		left := 1 - constant
+		if root.SolveVecTo(solved, row) == nil {
+			left -= mat.Dot(row, solved)
+		}
+		residual = append(residual, (y[i]-fitted[i])/math.Sqrt(max(left, leastLeft)))
+	})
+	return fitted, residual
+}
+
+// leastLeft is the least that counts as left of a leverage, and mostCondition the condition number of the Gram matrix
+// up to which its columns count as independent.
+const leastLeft, mostCondition = 1e-6, 1e12
 
 // inUnits are values of some columns, of X as it is solved, in the units of the original ones. Of the other columns,
 // and of the levels of a categorical column that has no reference, they are NaN.

@@ -50,7 +50,7 @@ func TestDebiasedCoefficientsCoverTheTruth(t *testing.T) {
 			t.Fatal(err)
 		}
 		b, mu := solution(t, dev, problem, y)
-		if _, _, err := problem.Debiased(y, mu, b); !errors.Is(err, problems.ErrTooFewRows) {
+		if _, err := problem.Debiased(y, mu, b); !errors.Is(err, problems.ErrTooFewRows) {
 			t.Fatalf("error %v", err)
 		}
 		df := 1.0
@@ -114,10 +114,11 @@ func TestDebiasedCoefficientsAreLeastSquares(t *testing.T) {
 				t.Fatal(err)
 			}
 			b, mu := solution(t, dev, p, y)
-			debiased, factors, err := p.Debiased(y, mu, b)
+			d, err := p.Debiased(y, mu, b)
 			if err != nil {
 				t.Fatal(err)
 			}
+			debiased, factors := d.Values, d.Factors
 			for j := range 9 {
 				if j == 4 {
 					if !math.IsNaN(debiased[j]) || !math.IsNaN(factors[j]) {
@@ -128,6 +129,34 @@ func TestDebiasedCoefficientsAreLeastSquares(t *testing.T) {
 					t.Errorf("standardized %t: coefficient %d is %g, least squares %g", standardize, j, debiased[j],
 						want.AtVec(j))
 				}
+			}
+			p.Release()
+		}
+	})
+}
+
+// Noise that grows with |x| of a column is told, with the column and places in its units, whatever the penalty; equal
+// noise is not.
+func TestNoiseThatDependsOnAColumn(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		rng := rand.New(rand.NewPCG(5, 9))
+		for _, uneven := range []bool{false, true} {
+			x, y, _ := drawn(rng, 400, 8, 1)
+			for i := range y {
+				if uneven {
+					y[i] += 3 * x.At(i, 4) / 10 * rng.NormFloat64()
+				}
+				x.Set(i, 4, 1000+x.At(i, 4))
+			}
+			p, err := problems.New("lasso", dev, problems.Data{X: x, Y: y, Intercept: true, Standardize: true},
+				problems.Hyper{Lambda: problems.OfMax(0.5)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			u, column := p.Uneven(1e-3, y)
+			if told := u.By != ""; told != uneven || told && (column != 4 || !(u.Greatest > 3*u.Least) ||
+				math.Abs(u.LeastAt-1000) > 3 || math.Abs(u.GreatestAt-1000) < 8) {
+				t.Errorf("uneven %t: %+v, column %d", uneven, u, column)
 			}
 			p.Release()
 		}

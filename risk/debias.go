@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -26,21 +27,30 @@ var ErrNotIdentified = errors.New("the coefficients are not identified")
 // with degrees-of-freedom adjustment", 2022) belongs to scores z_j that are not orthogonal to the
 // other columns: see [DebiasByScores].
 //
-// The columns should be centered where there is an intercept. The error is ErrNotIdentified where X
-// has not more rows than columns or is not of full column rank. The cost is a QR factorization.
-func Debias(x *mat.Dense, residual []float64) (shift, variance []float64, err error) {
+// With noise whose variance differs between observations the variance of debiased_j is, without that of the noise being
+// known,
+//
+//	robust_j = sum_i a_ij^2 e_i^2/(1 - h_i)^2,   a_j = z_j/<z_j, x_j>
+//
+// from the residuals e of least squares with all columns and their leverages h (HC3: MacKinnon and White, "Some
+// heteroskedasticity-consistent covariance matrix estimators with improved finite sample properties", 1985).
+//
+// The columns, and the residual, should be centered where there is an intercept, whose leverage, 1/d, is then that of a
+// constant. The error is ErrNotIdentified where X has not more rows than columns or is not of full column rank. The
+// cost is a QR factorization.
+func Debias(x *mat.Dense, residual []float64, ofConstant float64) (b Debiased, err error) {
 	d, p := x.Dims()
 	if len(residual) != d {
 		panic(fmt.Sprintf("risk: X is %d x %d, and the residual has %d values", d, p, len(residual)))
 	}
 	if d <= p {
-		return nil, nil, fmt.Errorf("%w: X is %d x %d, expected more rows than columns", ErrNotIdentified, d, p)
+		return b, fmt.Errorf("%w: X is %d x %d, expected more rows than columns", ErrNotIdentified, d, p)
 	}
 	// Columns of norm 1, whose units do not decide about the rank.
 	q, norms := mat.DenseCopyOf(x), make([]float64, p)
 	for j := range p {
 		if norms[j] = mat.Norm(x.ColView(j), 2); norms[j] == 0 {
-			return nil, nil, fmt.Errorf("%w: column %d of X is zero", ErrNotIdentified, j)
+			return b, fmt.Errorf("%w: column %d of X is zero", ErrNotIdentified, j)
 		}
 	}
 	for i := range d {
@@ -51,12 +61,12 @@ func Debias(x *mat.Dense, residual []float64) (shift, variance []float64, err er
 	var qr mat.QR
 	qr.Factorize(q)
 	if c := qr.Cond(); !(c*float64(d)*0x1p-52 < 1) {
-		return nil, nil, fmt.Errorf("%w: the columns of X depend on each other (condition number %.1e)",
+		return b, fmt.Errorf("%w: the columns of X depend on each other (condition number %.1e)",
 			ErrNotIdentified, c)
 	}
 	var solved mat.VecDense
 	if err := qr.SolveVecTo(&solved, false, mat.NewVecDense(d, residual)); err != nil && solved.Len() != p {
-		return nil, nil, fmt.Errorf("%w: %w", ErrNotIdentified, err)
+		return b, fmt.Errorf("%w: %w", ErrNotIdentified, err)
 	}
 	var r mat.Dense
 	qr.RTo(&r)
@@ -70,19 +80,40 @@ func Debias(x *mat.Dense, residual []float64) (shift, variance []float64, err er
 	if err := inverse.InverseTri(upper); err != nil {
 		var near mat.Condition
 		if !errors.As(err, &near) || math.IsInf(float64(near), 1) {
-			return nil, nil, fmt.Errorf("%w: %w", ErrNotIdentified, err)
+			return b, fmt.Errorf("%w: %w", ErrNotIdentified, err)
 		}
 	}
-	shift, variance = make([]float64, p), make([]float64, p)
+	b = Debiased{Shift: make([]float64, p), Variance: make([]float64, p), Robust: make([]float64, p),
+		Residual: slices.Clone(residual), Leverages: make([]float64, d)}
+	var left mat.VecDense // of the residual
+	left.MulVec(q, &solved)
+	var orthogonal, a mat.Dense
+	orthogonal.Mul(q, &inverse)
+	a.Mul(&orthogonal, inverse.T())
+	for i, row := range b.Leverages {
+		b.Residual[i] -= left.AtVec(i)
+		for _, v := range orthogonal.RawRowView(i) {
+			row += v * v
+		}
+		b.Leverages[i] = row + ofConstant
+		for j, v := range a.RawRowView(i) {
+			v *= b.Residual[i] / (1 - b.Leverages[i]) / norms[j]
+			b.Robust[j] += v * v
+		}
+	}
 	for j := range p {
-		shift[j] = solved.AtVec(j) / norms[j]
+		b.Shift[j] = solved.AtVec(j) / norms[j]
 		for k := j; k < p; k++ {
 			v := inverse.At(j, k) / norms[j]
-			variance[j] += v * v
+			b.Variance[j] += v * v
 		}
 	}
-	return shift, variance, nil
+	return b, nil
 }
+
+// Debiased is what [Debias] makes of a fit: Shift and Variance of its coefficients, and Robust, which needs no variance
+// of the noise. Residual and Leverages are those of least squares with all columns.
+type Debiased struct{ Shift, Variance, Robust, Residual, Leverages []float64 }
 
 // DebiasByScores is the same for one coefficient with a score z that need not be orthogonal to the
 // other columns, such as the residual of a LASSO of x_j on them, where p may exceed d:

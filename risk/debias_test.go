@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/risk"
@@ -32,9 +33,13 @@ func TestDebiasedIsLeastSquares(t *testing.T) {
 	if err := ols.SolveVec(x, y); err != nil && ols.Len() != p {
 		t.Fatal(err)
 	}
-	shift, variance, err := risk.Debias(x, residual.RawVector().Data)
+	debiased, err := risk.Debias(x, residual.RawVector().Data, 0)
 	if err != nil {
 		t.Fatal(err)
+	}
+	shift, variance := debiased.Shift, debiased.Variance
+	if rank := floats.Sum(debiased.Leverages); math.Abs(rank-float64(p)) > 1e-8 {
+		t.Errorf("the leverages sum up to %g, of %d columns", rank, p)
 	}
 	for j := range p {
 		// The score: what the other columns leave of column j.
@@ -58,6 +63,15 @@ func TestDebiasedIsLeastSquares(t *testing.T) {
 		if math.Abs(variance[j]*size-1) > 1e-8 {
 			t.Errorf("variance %d is %g, expected %g", j, variance[j], 1/size)
 		}
+		// The variance by residuals, and by the leverages that refits without an observation have.
+		robust := 0.0
+		for i := range d {
+			e := y.AtVec(i) - mat.Dot(x.RowView(i), &ols)
+			robust += math.Pow(z.AtVec(i)/size*e/(1-debiased.Leverages[i]), 2)
+		}
+		if math.Abs(debiased.Robust[j]/robust-1) > 1e-7 {
+			t.Errorf("variance %d by residuals is %g, expected %g", j, debiased.Robust[j], robust)
+		}
 		// Without degrees of freedom the formula for any score is the same.
 		if s, se := risk.DebiasByScores(z.RawVector().Data, mat.Col(nil, j, x), residual.RawVector().Data,
 			0); math.Abs(s-shift[j]) > 1e-8*(math.Abs(s)+math.Abs(b.AtVec(j))) ||
@@ -68,15 +82,15 @@ func TestDebiasedIsLeastSquares(t *testing.T) {
 }
 
 func TestDebiasRefuses(t *testing.T) {
-	if _, _, err := risk.Debias(mat.NewDense(2, 2, []float64{1, 0, 0, 1}), []float64{1, 2}); !errors.Is(err,
+	if _, err := risk.Debias(mat.NewDense(2, 2, []float64{1, 0, 0, 1}), []float64{1, 2}, 0); !errors.Is(err,
 		risk.ErrNotIdentified) {
 		t.Errorf("square: %v", err)
 	}
-	if _, _, err := risk.Debias(mat.NewDense(3, 2, []float64{1, 2, 2, 4, 3, 6}), []float64{1, 2, 3}); !errors.Is(err,
+	if _, err := risk.Debias(mat.NewDense(3, 2, []float64{1, 2, 2, 4, 3, 6}), []float64{1, 2, 3}, 0); !errors.Is(err,
 		risk.ErrNotIdentified) {
 		t.Errorf("dependent: %v", err)
 	}
-	if _, _, err := risk.Debias(mat.NewDense(3, 1, nil), []float64{1, 2, 3}); !errors.Is(err, risk.ErrNotIdentified) {
+	if _, err := risk.Debias(mat.NewDense(3, 1, nil), []float64{1, 2, 3}, 0); !errors.Is(err, risk.ErrNotIdentified) {
 		t.Errorf("zero: %v", err)
 	}
 	if s, se := risk.DebiasByScores([]float64{1}, []float64{1}, []float64{1}, 1); !math.IsNaN(s) || !math.IsNaN(se) {

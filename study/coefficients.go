@@ -7,9 +7,12 @@ import (
 	"slices"
 	"strconv"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/lists"
+	"surepipe/internal/noise"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk/warning"
@@ -29,7 +32,8 @@ type Coefficient struct {
 type CoefficientsResult struct {
 	Coefficients []Coefficient `json:"coefficients,omitempty"`
 	// DebiasedBy says what the debiased estimates are, and DebiasedSigma2 which variance their
-	// errors have: sigma2 or sigma2_df, absent where they need none. DebiasedAbsent says why there are none.
+	// errors have: sigma2, sigma2_df, or residuals where it differs between observations; absent where they need none.
+	// DebiasedAbsent says why there are none.
 	DebiasedBy     string `json:"debiased_by,omitempty"`
 	DebiasedSigma2 string `json:"debiased_sigma2,omitempty"`
 	DebiasedAbsent string `json:"debiased_absent,omitempty"`
@@ -107,16 +111,19 @@ func CoefficientsOf(ctx context.Context, p *problems.Problem, data problems.Data
 	for j, b := range p.Coefficients(all) {
 		c.Coefficients = append(c.Coefficients, Coefficient{Name: names[j], Estimate: b})
 	}
-	debiased, errs, err := p.Debiased(data.Y, risk.MuHat, all)
+	d, err := p.Debiased(data.Y, risk.MuHat, all)
+	debiased, errs := d.Values, d.Robust
 	switch {
 	case err == nil:
+		c.DebiasedBy, c.DebiasedSigma2 = ByOrthogonalScores, ByResiduals
+		if u, _ := p.Uneven(doubtful, data.Y); u.By != "" {
+			break
+		}
 		if c.DebiasedSigma2 = "sigma2"; sigma2 == 0 {
 			sigma2, c.DebiasedSigma2 = risk.Sigma2DF, "sigma2_df"
 		}
-		c.DebiasedBy = ByOrthogonalScores
-		for j := range errs {
-			errs[j] *= math.Sqrt(sigma2)
-		}
+		errs = d.Factors
+		floats.Scale(math.Sqrt(sigma2), errs)
 	case errors.Is(err, problems.ErrTooFewRows):
 		if debiased, errs, err = p.DebiasedByScores(ctx, data.Y, risk.MuHat, all, risk.Trace.Trace); err == nil {
 			c.DebiasedBy = ByScores
@@ -139,11 +146,55 @@ func CoefficientsOf(ctx context.Context, p *problems.Problem, data problems.Data
 	return c, nil
 }
 
+// ByResiduals says that standard errors have the variance of the residuals, each of its own observation. They do where
+// the variances differ beyond a false alarm of doubtful: such errors are right, too, where the variances are equal.
+const (
+	ByResiduals = "residuals"
+	doubtful    = 0.05
+)
+
+// FitNotes are the warnings of a fit about its data: coefficients without bound, and noise whose variance differs.
+func FitNotes(p *problems.Problem, data problems.Data, risk pipeline.Risk) Notes {
+	all := unboundedNotes(p, data, risk)
+	u, column := p.Uneven(noise.FalseAlarm, data.Y)
+	if u.By == "" {
+		return all
+	}
+	by := "the fitted value"
+	if column >= 0 {
+		by = CoefficientNames(data, p)[column]
+	}
+	all.Add(warning.UnevenNoise, "the variance of the noise about least squares is %.3g where %s is about %.3g, and "+
+		"%.3g where it is about %.3g: sigma2, SURE, GCV and error bars take it for the same everywhere; standard "+
+		"errors of coefficients are by the residuals; take the logarithm or the root of y, divide rows of X and y by "+
+		"the standard deviation of their noise, or choose by alo or cv", u.Least, by, u.LeastAt, u.Greatest,
+		u.GreatestAt)
+	return all
+}
+
+// Notes says that standard errors do not count that the fit has selected its coefficients.
+func (c *CoefficientsResult) Notes() (n Notes) {
+	errors, zeros := 0, 0
+	for _, k := range c.Coefficients {
+		if k.DebiasedStdErr != nil {
+			errors++
+		} else if k.Estimate == 0 {
+			zeros++
+		}
+	}
+	if errors > 0 && zeros > 0 {
+		n.Add(warning.Selected, "%d of %d coefficients were selected by the fit, and their standard errors do not "+
+			"count that: of coefficients that are 0, those that are selected have estimates that are too large for "+
+			"these errors", errors, errors+zeros)
+	}
+	return n
+}
+
 // mostNamed is how many columns a warning names.
 const mostNamed = 5
 
-// UnboundedNotes are the warning of a fit of which neither a penalty nor the likelihood bounds some coefficients.
-func UnboundedNotes(p *problems.Problem, data problems.Data, risk pipeline.Risk) (notes Notes) {
+// unboundedNotes are the warning of a fit of which neither a penalty nor the likelihood bounds some coefficients.
+func unboundedNotes(p *problems.Problem, data problems.Data, risk pipeline.Risk) (notes Notes) {
 	if risk.LossTerms == nil {
 		return nil
 	}

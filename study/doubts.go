@@ -204,13 +204,14 @@ func (r *Swept) nearData(all *Notes) {
 		best.Divergence, best.D)
 }
 
-// likelihood tells of coefficients that no penalty bounds, at any weight, and of a likelihood that y does not follow:
-// the fit that is chosen shows both. Points that are read without their data have no fit.
+// likelihood tells of coefficients that no penalty bounds, at any weight, of noise whose variance differs, and of a
+// likelihood that y does not follow: the fit that is chosen shows them. Points that are read without their data have no
+// fit.
 func (r *Swept) likelihood(all *Notes) {
 	if r.Estimator == nil {
 		return
 	}
-	*all = append(*all, UnboundedNotes(r.Estimator.Problem, r.Data, r.Chosen.Risk)...)
+	*all = append(*all, FitNotes(r.Estimator.Problem, r.Data, r.Chosen.Risk)...)
 	for _, w := range r.Chosen.Risk.Warnings() {
 		if w.Is(warning.Overdispersed) {
 			all.Add(warning.Overdispersed, "%s", w.Text)

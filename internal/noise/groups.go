@@ -2,6 +2,7 @@ package noise
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 
@@ -13,9 +14,9 @@ import (
 )
 
 const (
-	// unequalAt is the probability of a false alarm at which spreads of groups are unequal, and leastUnequal the least
-	// standard deviation of the groups' spreads, over their mean, that matters.
-	unequalAt, leastUnequal = 1e-4, 0.1
+	// FalseAlarm is the probability of a false alarm at which noise is uneven, and leastUnequal the least standard
+	// deviation of the groups' spreads, over their mean, that matters.
+	FalseAlarm, leastUnequal = 1e-3, 0.1
 	// fewInGroup is the number of values from which a group says how large its spread is.
 	fewInGroup = 8
 	// fifths is the number of groups by the size of something.
@@ -28,24 +29,29 @@ type Grouping struct {
 	By     string
 	Groups [][]int
 	At     []float64
+	order  []int
 }
 
-// Fifths are five groups by the size of values, of which equal ones stay together.
-func Fifths(by string, values []float64) (g Grouping) {
-	g.By = by
-	order := lists.Upto(len(values))
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(values[i], values[j]) })
+// Fifths makes it five groups by the size of values, of which equal ones stay together.
+func (g *Grouping) Fifths(by string, values []float64) {
+	if len(g.order) != len(values) {
+		g.order = lists.Upto(len(values))
+	}
+	order := g.order
+	slices.SortFunc(order, func(i, j int) int { return cmp.Or(cmp.Compare(values[i], values[j]), cmp.Compare(i, j)) })
+	g.By, g.Groups, g.At = by, g.Groups[:0], g.At[:0]
 	for first := 0; first < len(order); {
 		next := max(first+1, (len(g.Groups)+1)*len(order)/fifths)
 		for next < len(order) && values[order[next]] == values[order[next-1]] {
 			next++
 		}
-		group := order[first:min(next, len(order))]
-		g.Groups = append(g.Groups, group)
-		g.At = append(g.At, stat.Mean(lists.Pick(values, group), nil))
+		mean := 0.0
+		for _, i := range order[first:next] {
+			mean += values[i] / float64(next-first)
+		}
+		g.Groups, g.At = append(g.Groups, order[first:next]), append(g.At, mean)
 		first = next
 	}
-	return g
 }
 
 // ByPlaces are n groups by the places of residuals, of which a negative one is in none.
@@ -61,13 +67,28 @@ func ByPlaces(by string, places []int, n int) (g Grouping) {
 
 // UnevenBy compares the variances of residuals between the groups of each grouping: Levene's test, of the distances of
 // residuals from the median of their group (Brown and Forsythe 1974), which needs no normal ones. Of the groupings
-// whose spreads are unequal it is the one in which they differ most. A false alarm is expected in 1 of 10,000 data sets
-// for all groupings together. LeastAt and GreatestAt are At of the groups.
-func UnevenBy(residuals []float64, groupings ...Grouping) (u Uneven) {
-	most := 0.0
-	for _, g := range groupings {
-		spreads := lists.Map(g.Groups, func(places []int) []float64 { return distances(lists.Pick(residuals, places)) })
-		low, high, differ := unequal(spreads, unequalAt/float64(len(groupings)))
+// whose spreads are unequal it is the one in which they differ most. A false alarm has the given probability for all
+// n groupings together. LeastAt and GreatestAt are At of the groups.
+func UnevenBy(falseAlarm float64, residuals []float64, n int, groupings iter.Seq[Grouping]) (u Uneven) {
+	most, sorted, of := 0.0, make([]float64, 0, len(residuals)), make([]float64, len(residuals))
+	var spreads [][]float64
+	for g := range groupings {
+		spreads, of = spreads[:0], of[:0]
+		for _, places := range g.Groups {
+			if sorted = sorted[:0]; len(places) == 0 {
+				spreads = append(spreads, nil)
+				continue
+			}
+			for _, i := range places {
+				sorted = append(sorted, residuals[i])
+			}
+			slices.Sort(sorted)
+			for _, v := range sorted {
+				of = append(of, math.Abs(v-median(sorted)))
+			}
+			spreads = append(spreads, of[len(of)-len(places):])
+		}
+		low, high, differ := unequal(spreads, falseAlarm/float64(n))
 		if differ > most {
 			variance := func(k int) float64 {
 				s := stat.Mean(spreads[k], nil)
@@ -77,15 +98,6 @@ func UnevenBy(residuals []float64, groupings ...Grouping) (u Uneven) {
 		}
 	}
 	return u
-}
-
-// distances are those of values from their median.
-func distances(values []float64) []float64 {
-	if len(values) == 0 {
-		return nil
-	}
-	middle := median(slices.Sorted(slices.Values(values)))
-	return lists.Map(values, func(v float64) float64 { return math.Abs(v - middle) })
 }
 
 // unequal compares the means of spreads in groups. With the mean squares B between G groups and W within them, of N

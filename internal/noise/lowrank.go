@@ -148,5 +148,5 @@ func (m Matrix) Uneven() (u Uneven, at []int, share float64) {
 		sizes := lists.Map(values, math.Abs)
 		return u, at, share + r.squares/float64(n)/squaredMAD(sizes)
 	}
-	return UnevenBy(values, byColumn, byRow), nil, 0
+	return UnevenBy(FalseAlarm, values, 2, slices.Values([]Grouping{byColumn, byRow})), nil, 0
 }

@@ -23,6 +23,7 @@ const (
 	ByChannel    = "channel"
 	ByRow        = "row"
 	ByColumn     = "column"
+	ByFitted     = "fitted value"
 )
 
 const (

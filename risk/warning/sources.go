@@ -58,10 +58,16 @@ var (
 			"signal, sample it finer"})
 	UnevenNoise = row(Kind{Code: "uneven-noise", Severity: Caution, Run: true,
 		Says: "the noise of an image or a sequence is stronger where its values are large, as that of counts, or in " +
-			"some places or channels, or what a low rank leaves of a matrix in some rows or columns: `sigma2`, SURE, " +
-			"GCV, leave-one-out and error bars take it for the same everywhere",
+			"some places or channels, or what a low rank leaves of a matrix in some rows or columns, or that of a " +
+			"regression depends on a column or the fitted value: `sigma2`, SURE, GCV, leave-one-out and error bars " +
+			"take it for the same everywhere",
 		Do: "of counts take 2 sqrt(y + 3/8), or `noise: anscombe` in a specification; divide y, or each channel, " +
-			"row or column, by the standard deviation of its noise; start from raw values"})
+			"row or column, by the standard deviation of its noise; start from raw values; of a regression choose by " +
+			"`alo` or `cv`: standard errors of its coefficients are by the residuals then"})
+	Selected = row(Kind{Code: "selected-coefficients", Quiet: true,
+		Says: "standard errors of coefficients are for columns chosen before y was seen, and the fit has selected " +
+			"them: of columns without an effect those that are selected are farther from 0 than their errors say",
+		Do: "select on a part of the rows, and fit the selected columns by `--problem ols` to the others"})
 	CoarseRounding = row(Kind{Code: "coarse-rounding", Severity: Caution, Run: true,
 		Says: "the values of y are rounded so coarsely that the variance of the rounding, a twelfth of the step's " +
 			"square, matters beside `sigma2`, or that an estimate of `sigma2` sees the steps in place of the noise",

@@ -24,6 +24,10 @@ others 2014), and its standard error by the information at the fit; for a coeffi
 y was seen, not for having been selected
 `}
 
+// variances are those that standard errors are for.
+var variances = map[string]string{"sigma2": "variance sigma2", "sigma2_df": "variance sigma2_df",
+	study.ByResiduals: "squared residuals (HC3)"}
+
 // blankText says why a coefficient has no debiased estimate.
 const blankText = `no debiased estimate: the other columns and the intercept determine the column, as those of all
 levels of a category do
@@ -72,7 +76,8 @@ func Coefficients(c *study.CoefficientsResult, out io.Writer) error {
 		if blank {
 			fmt.Fprint(out, blankText)
 		}
-		_, err = fmt.Fprint(out, strings.Replace(debiasedTexts[c.DebiasedBy], "SIGMA2", c.DebiasedSigma2, 1))
+		text := strings.Replace(debiasedTexts[c.DebiasedBy], "variance SIGMA2", variances[c.DebiasedSigma2], 1)
+		_, err = fmt.Fprint(out, text)
 	} else {
 		_, err = fmt.Fprintf(out, "no debiased estimates: %s\n", c.DebiasedAbsent)
 	}
