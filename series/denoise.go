@@ -82,6 +82,17 @@ type Summary struct {
 	Rank, Multiple float64
 	// Removed is the average of [Slice].Removed, and RemovedStdErr its standard error for white noise.
 	Removed, RemovedStdErr float64
+	// Serial is the average correlation of what was removed in volumes that follow each other, and SerialStdErr its
+	// standard error for white noise.
+	Serial, SerialStdErr float64
+	// Spikes is the number of values that stand out alone, and SpikeShare their squares over those of all noise; 0
+	// where they are too few to matter.
+	Spikes     int
+	SpikeShare float64
+	// UnevenBy is x, y, z or volume where the noise has not the variance that it is taken for everywhere along it:
+	// their ratio is UnevenRatio in the parts at LeastAt and GreatestAt. "" where it has.
+	UnevenBy                         string
+	UnevenRatio, LeastAt, GreatestAt float64
 	// Variance is the sum of sigma^2 over the values: the squared error of the data.
 	Variance float64
 	// Options are those of the call, with the defaults filled in.
@@ -157,6 +168,7 @@ type denoiser struct {
 	total    Summary
 	sure2    float64 // 4 sigma^2 ||residual||^2 + ..., of the error of SURE
 	pairs    int
+	watched  residuals
 }
 
 // sums are those over the patches of a slice.

@@ -31,6 +31,7 @@ func (d *denoiser) finish(z int) (Slice, error) {
 		d.count(out, i, s.choice[i]/weight, sigma, residual)
 	}
 	d.correlate(out, y)
+	d.watched.watch(d, out, y)
 	if d.kept == nil {
 		return out, nil
 	}
@@ -104,6 +105,7 @@ func (d *denoiser) summary() Summary {
 	t.Rank /= n
 	t.Multiple /= n
 	t.SUREStdErr = math.Sqrt(d.sure2)
+	d.watched.sum(&t, d.shape.Volumes, d.shape.course(), d.kept == nil)
 	t.Removed /= float64(d.pairs)
 	t.RemovedStdErr = 1 / math.Sqrt(float64(d.pairs)*float64(d.shape.course()))
 	return t

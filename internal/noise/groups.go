@@ -70,15 +70,11 @@ func ByPlaces(by string, places []int, n int) (g Grouping) {
 // whose spreads are unequal it is the one in which they differ most. A false alarm has the given probability for all
 // n groupings together. LeastAt and GreatestAt are At of the groups.
 func UnevenBy(falseAlarm float64, residuals []float64, n int, groupings iter.Seq[Grouping]) (u Uneven) {
-	most, sorted, of := 0.0, make([]float64, 0, len(residuals)), make([]float64, len(residuals))
-	var spreads [][]float64
-	for g := range groupings {
-		spreads, of = spreads[:0], of[:0]
-		for _, places := range g.Groups {
-			if sorted = sorted[:0]; len(places) == 0 {
-				spreads = append(spreads, nil)
-				continue
-			}
+	sorted, of := make([]float64, 0, len(residuals)), make([]float64, 0, len(residuals))
+	return mostUneven(falseAlarm/float64(n), groupings, func(groups [][]int) (spreads [][]float64) {
+		of = of[:0]
+		for _, places := range groups {
+			sorted = sorted[:0]
 			for _, i := range places {
 				sorted = append(sorted, residuals[i])
 			}
@@ -88,11 +84,28 @@ func UnevenBy(falseAlarm float64, residuals []float64, n int, groupings iter.Seq
 			}
 			spreads = append(spreads, of[len(of)-len(places):])
 		}
-		low, high, differ := unequal(spreads, falseAlarm/float64(n))
+		return spreads
+	}, math.Pi/2)
+}
+
+// UnevenSpreads is UnevenBy for n groupings of standard deviations of the noise.
+func UnevenSpreads(falseAlarm float64, deviations []float64, n int, groupings iter.Seq[Grouping]) (u Uneven) {
+	return mostUneven(falseAlarm/float64(n), groupings, func(groups [][]int) [][]float64 {
+		return lists.Map(groups, func(places []int) []float64 { return lists.Pick(deviations, places) })
+	}, 1)
+}
+
+// mostUneven compares the spreads of each grouping, whose mean squared is a variance over unit.
+func mostUneven(falseAlarm float64, groupings iter.Seq[Grouping], spreadsOf func(groups [][]int) [][]float64,
+	unit float64) (u Uneven) {
+	most := 0.0
+	for g := range groupings {
+		spreads := spreadsOf(g.Groups)
+		low, high, differ := unequal(spreads, falseAlarm)
 		if differ > most {
 			variance := func(k int) float64 {
 				s := stat.Mean(spreads[k], nil)
-				return s * s * math.Pi / 2
+				return s * s * unit
 			}
 			most, u = differ, Uneven{variance(low), variance(high), g.By, g.At[low], g.At[high]}
 		}

@@ -140,7 +140,7 @@ func (m Matrix) Uneven() (u Uneven, at []int, share float64) {
 			share += s * s / float64(n)
 		}
 	}
-	if share < leastBias(n) {
+	if share < LeastBias(n) {
 		at, share = nil, 0
 	}
 	if at = append(at, r.at...); at != nil {

@@ -7,9 +7,9 @@ import (
 	"surepipe/internal/lists"
 )
 
-// leastBias is the share of n values, or of their noise, from which it is said that it is not as that of the others: a
+// LeastBias is the share of n values, or of their noise, from which it is said that it is not as that of the others: a
 // share s biases SURE by up to s n sigma2, and two of SURE's standard deviations are sqrt(8 n) sigma2.
-func leastBias(n int) float64 { return math.Sqrt(8 / float64(n)) }
+func LeastBias(n int) float64 { return math.Sqrt(8 / float64(n)) }
 
 // outlying is how many standard deviations of the noise a value stands out from its neighbours, in the units of its
 // difference from their mean.
@@ -17,7 +17,7 @@ const outlying = 5
 
 // Outliers are the places of the values of a sequence that stand out from both neighbours by more than 5 standard
 // deviations, while these are alike, and the sum of their squares over n sigma2, with sigma by the MAD of second
-// differences, which does not see them. Of a share below [leastBias] there are none. Jumps are no outliers, but peaks
+// differences, which does not see them. Of a share below [LeastBias] there are none. Jumps are no outliers, but peaks
 // of a single value are.
 func Outliers(y []float64) (at []int, share float64) {
 	n := len(y)
@@ -36,7 +36,7 @@ func Outliers(y []float64) (at []int, share float64) {
 			share += r * r / (float64(n) * sigma2)
 		}
 	}
-	if share < leastBias(n) {
+	if share < LeastBias(n) {
 		return nil, 0
 	}
 	return at, share
@@ -52,7 +52,7 @@ const (
 // Outliers are the places in Y of the pixels of an image that stand out from the mean of their four neighbours by more
 // than 6 standard deviations, while all eight neighbours differ by less than half of that, as hot pixels and bits that
 // were lost do, and the sum of their squares over n sigma2, with sigma by the MAD. Lines, edges and peaks that are
-// wider than a pixel are none. Of a share below [leastBias] there are none, either.
+// wider than a pixel are none. Of a share below [LeastBias] there are none, either.
 func (m Image) Outliers() (at []int, share float64) {
 	n := len(m.Y)
 	for k := range m.Channels {
@@ -71,7 +71,7 @@ func (m Image) Outliers() (at []int, share float64) {
 			}
 		}
 	}
-	if share < leastBias(n) {
+	if share < LeastBias(n) {
 		return nil, 0
 	}
 	slices.Sort(at)
@@ -118,7 +118,7 @@ const spike = 3
 
 // Clipped is the share of the values that are the least or greatest of y, and that value, where they are so many that
 // values beyond were set to it, or that a part has no noise, as under a mask; 0 where they are not, or fewer than
-// [leastBias].
+// [LeastBias].
 func Clipped(y []float64) (share, at float64) {
 	n := float64(len(y))
 	for _, sign := range []float64{1, -1} {
@@ -136,7 +136,7 @@ func Clipped(y []float64) (share, at float64) {
 				atNext++
 			}
 		}
-		if s := atLeast / n; s > max(share, leastBias(len(y))) && atLeast > spike*atNext {
+		if s := atLeast / n; s > max(share, LeastBias(len(y))) && atLeast > spike*atNext {
 			share, at = s, sign*least
 		}
 	}

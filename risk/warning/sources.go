@@ -51,16 +51,16 @@ var (
 	Outliers = row(Kind{Code: "outliers", Severity: Caution, Run: true,
 		Says: "values of a sequence, or pixels of an image, stand out from all their neighbours, or entries of a " +
 			"matrix from its low rank, by more than five standard deviations of the noise, which has heavy tails, or " +
-			"hot pixels: `--sigma2 auto` does not see them, or counts them for noise, and SURE and GCV choose fits " +
-			"that follow them",
+			"hot pixels, or spikes of a series: `--sigma2 auto` does not see them, or counts them for noise, and " +
+			"SURE and GCV choose fits that follow them",
 		Do: "leave wrong values out, empty in a table with `--missing drop`, which estimates them; put the median of " +
 			"their neighbours in the place of hot pixels; of a matrix take `robust-pca`; where they are peaks of the " +
 			"signal, sample it finer"})
 	UnevenNoise = row(Kind{Code: "uneven-noise", Severity: Caution, Run: true,
 		Says: "the noise of an image or a sequence is stronger where its values are large, as that of counts, or in " +
 			"some places or channels, or what a low rank leaves of a matrix in some rows or columns, or that of a " +
-			"regression depends on a column or the fitted value: `sigma2`, SURE, GCV, leave-one-out and error bars " +
-			"take it for the same everywhere",
+			"regression depends on a column or the fitted value, or a series is noisier at some volumes: `sigma2`, " +
+			"SURE, GCV, leave-one-out and error bars take it for the same everywhere",
 		Do: "of counts take 2 sqrt(y + 3/8), or `noise: anscombe` in a specification; divide y, or each channel, " +
 			"row or column, by the standard deviation of its noise; start from raw values; of a regression choose by " +
 			"`alo` or `cv`: standard errors of its coefficients are by the residuals then"})
@@ -128,8 +128,9 @@ var (
 // Warnings about series of images.
 var (
 	SignalRemoved = row(Kind{Code: "signal-removed", Severity: Caution,
-		Says: "what was removed is correlated between neighbouring voxels: it holds signal, or the noise is correlated",
-		Do:   "look at `--removed` and `--residual`"})
+		Says: "what was removed is correlated between neighbouring voxels, or between volumes that follow each " +
+			"other: it holds signal, or the noise is correlated, and sigma and SURE take it for white",
+		Do: "look at `--removed` and `--residual`"})
 	LowSNR = row(Kind{Code: "low-snr", Severity: Caution,
 		Says: "many values are magnitudes below 3 sigma, where noise is not normal", Do: "give `--rician`"})
 	WithoutJumps = row(Kind{Code: "sure-without-jumps", Severity: Caution,

@@ -458,6 +458,27 @@ func (j *job) warnings(s series.Summary) []pipeline.Warning {
 			"average, where noise is by about 0: it holds signal, or the noise is correlated over space. Look at "+
 			"--removed and --residual", s.Removed, s.RemovedStdErr)
 	}
+	if near := s.DF / float64(s.Values); near > nearData {
+		add(warning.NearData, "the estimate takes %.2f of the degrees of freedom of the data: where neighbouring "+
+			"voxels share their noise, or sigma is too small, it follows the noise", near)
+	}
+	if s.Serial > leastSerial && s.Serial > 5*s.SerialStdErr {
+		add(warning.SignalRemoved, "what was removed is correlated between volumes that follow each other, by %.3f ± "+
+			"%.3f on average: the noise is correlated along the series, and sigma, SURE and its error bar take it for "+
+			"white, or it holds signal", s.Serial, s.SerialStdErr)
+	}
+	if s.Spikes > 0 {
+		add(warning.Outliers, "%d values stand out from those of the neighbouring voxels by more than six standard "+
+			"deviations, with %.2g times the variance of all noise, as spikes of a detector: the low rank follows "+
+			"them, and SURE takes them for signal; put the median of their neighbours in their place", s.Spikes,
+			s.SpikeShare)
+	}
+	if s.UnevenBy != "" {
+		add(warning.UnevenNoise, "the variance of what was removed, over that of the noise as it was taken, differs "+
+			"along %s, by a factor of %.2g between %.3g and %.3g, counted from 0: sigma, SURE and its error bar are "+
+			"off; give a map --sigma, or divide volumes by the standard deviations of their noise", s.UnevenBy,
+			s.UnevenRatio, s.LeastAt, s.GreatestAt)
+	}
 	share := float64(j.weak) / float64(s.Values)
 	if !j.shape.Complex && !j.Rician && share > 0.1 && nonnegative(j.from) {
 		add(warning.LowSNR, "%.0f%% of the values are magnitudes below %.3g sigma, where noise is not normal and "+
@@ -474,3 +495,7 @@ func (j *job) warnings(s series.Summary) []pipeline.Warning {
 	}
 	return all
 }
+
+// leastSerial is the correlation of what was removed, between volumes that follow each other, that matters, and
+// nearData the share of the degrees of freedom from which an estimate is near the data.
+const leastSerial, nearData = 0.05, 0.9
