@@ -91,12 +91,20 @@ func (r *residuals) watchSpikes(d *denoiser, s Slice, y []float64) {
 		if len(neighbours) == 0 {
 			continue
 		}
-		k := float64(len(neighbours))
+		k, mean, most := float64(len(neighbours)), 0.0, 0.0
 		for t := range course {
 			apart[t] = y[i*course+t]
 			for _, j := range neighbours {
 				apart[t] -= y[j*course+t] / k
 			}
+			mean += apart[t] / float64(course)
+			r.perVolume[t/parts]++
+		}
+		for _, v := range apart {
+			most = max(most, math.Abs(v-mean))
+		}
+		if white := d.sigma[s.Z*area+i] * math.Sqrt(1+1/k); most < spikeErrors/2*white*math.Sqrt2 {
+			continue // the median is near the mean
 		}
 		middle := medianOf(sorted, apart)
 		for t, v := range apart {
@@ -105,7 +113,7 @@ func (r *residuals) watchSpikes(d *denoiser, s Slice, y []float64) {
 		scale := max(d.sigma[s.Z*area+i]*math.Sqrt(1+1/k), medianOf(sorted, apart)*1.4826)
 		var at []int
 		for t, v := range apart {
-			if r.perVolume[t/parts]++; v > spikeErrors*scale {
+			if v > spikeErrors*scale {
 				at = append(at, t)
 			}
 		}

@@ -145,7 +145,7 @@ func (s spread) different() bool { return s.most.deviation > mostSpread*s.least.
 func (f *Source) noteUnits(n *study.Notes, data problems.Data) {
 	l, _ := LayoutOf(f.Problem)
 	lowRank := l.Selection || l.YRank == 2 && !l.Colours && data.Frames == nil
-	if !lowRank || !f.LossOf().Squared() || f.Standardize {
+	if kind, err := f.LossOf().Kind(); !lowRank || err != nil || kind.Transforms || f.Standardize {
 		return
 	}
 	columns := deviations(data)
@@ -175,7 +175,7 @@ func (f *Source) noteUnits(n *study.Notes, data problems.Data) {
 		return
 	}
 	do := "divide columns by their standard deviations"
-	if l.Selection {
+	if l.Selection && f.LossOf().Squared() {
 		do = "--standardize divides columns by their standard deviations"
 	}
 	n.Add(warning.UnscaledColumns, "%s", of+"the penalty and the printed error are about the largest, and the others' "+
