@@ -295,10 +295,16 @@ func (r *Swept) finish(log *Log, best, chosen pipeline.SweepPoint, took time.Dur
 }
 
 // answer is a point as it was computed again, with a certificate and all its probes, which points of the comparison
-// do without.
+// do without. What refits have said of it is that of its line, where a sweep goes on that had it.
 func (r *Swept) answer(p pipeline.SweepPoint) SweepMinimum {
-	p.Stage = r.Lines[p.Index].Stage
+	known := &r.Lines[p.Index]
+	p.Stage = known.Stage
 	line := r.line(&p)
+	for name, v := range known.Criteria {
+		if _, again := line.Criteria[name]; !again {
+			line.add(name, "", v)
+		}
+	}
 	return line.Minimum()
 }
 

@@ -67,6 +67,20 @@ func TestCrossValidationResumesAndDivides(t *testing.T) {
 		!(line.Criteria["cv_stderr"] > 0) || line.Digest.Units != 148 {
 		t.Errorf("%+v, %v", line, err)
 	}
+
+	// The summary of a sweep that was complete has the minimizer's value, too.
+	run(sweep("--jsonl", at("whole.jsonl"), "--resume"))
+	again, err := os.ReadFile(at("whole.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.Split(bytes.TrimSpace(again), []byte("\n"))
+	var summary struct {
+		Minimizer struct{ Criteria map[string]float64 }
+	}
+	if err := json.Unmarshal(lines[len(lines)-1], &summary); err != nil || !(summary.Minimizer.Criteria["cv"] > 0) {
+		t.Errorf("the summary of a sweep that is resumed when it is complete has %+v, %v", summary, err)
+	}
 }
 
 // Groups of a table's column are left out together, and the column is none of X.

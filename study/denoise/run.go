@@ -496,6 +496,5 @@ func (j *job) warnings(s series.Summary) []pipeline.Warning {
 	return all
 }
 
-// leastSerial is the correlation of what was removed, between volumes that follow each other, that matters, and
-// nearData the share of the degrees of freedom from which an estimate is near the data.
+// A correlation between volumes matters from leastSerial on, and an estimate is near the data from nearData.
 const leastSerial, nearData = 0.05, 0.9
