@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"gonum.org/v1/gonum/mathext"
 )
@@ -172,13 +173,22 @@ func (t Terms) skewed() float64 {
 	return 0
 }
 
-// beyond is the square of half of the two bars of skewed, less that of a normal mean square.
+// beyond is the square of half of the two bars of skewed, less that of a normal mean square. It is asked for the same
+// n several times in turn.
 func beyond(n float64) float64 {
+	if last := lastBeyond.Load(); last != nil && last[0] == n {
+		return last[1]
+	}
 	bar := (n/lowQuantile(n) - 1) / 2
-	return bar*bar - 2/n
+	v := bar*bar - 2/n
+	lastBeyond.Store(&[2]float64{n, v})
+	return v
 }
 
-var beyondMany = beyond(manyDF)
+var (
+	lastBeyond atomic.Pointer[[2]float64] // n, and its value
+	beyondMany = beyond(manyDF)
+)
 
 // lowQuantile is that of chi-square of n degrees for the probability twoBars. P(x) is concave in log P and log x, where
 // Newton's steps end below the solution and converge. They begin with the first terms of P = x^a/Gamma(a+1) (1 - ...).

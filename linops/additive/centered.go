@@ -44,18 +44,17 @@ func center(c *mat.Dense) (means []float64, rest []int) {
 		}
 		floats.Add(means, shift)
 	}
-	most := make([]float64, n)
-	for i := range d {
-		for j, v := range c.RawRowView(i) {
-			most[j] = max(most[j], math.Abs(v))
+	for j, mean := range means {
+		i, rounding := 0, 4*0x1p-52*math.Abs(mean)
+		for i < d && math.Abs(c.At(i, j)) <= rounding {
+			i++
 		}
-	}
-	for j, v := range most {
-		if v <= 4*0x1p-52*math.Abs(means[j]) {
-			rest = append(rest, j)
-			for i := range d {
-				c.Set(i, j, 0)
-			}
+		if i < d || d == 0 {
+			continue
+		}
+		rest = append(rest, j)
+		for i := range d {
+			c.Set(i, j, 0)
 		}
 	}
 	return means, rest

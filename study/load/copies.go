@@ -1,7 +1,9 @@
 package load
 
 import (
+	"encoding/binary"
 	"hash/maphash"
+	"math"
 	"slices"
 
 	"surepipe/internal/lists"
@@ -38,25 +40,22 @@ func (f *Source) noteCopies(n *study.Notes, data problems.Data) {
 	}
 	each := len(data.Y) / rows
 	beside := [][]float64{data.Weights, data.Times.Time, data.Times.Start, data.Times.Strata, data.Offset}
+	var row []byte
 	y := lists.Make(rows, func(i int) uint64 {
-		var h maphash.Hash
-		h.SetSeed(seed)
-		add(&h, data.Y[i*each:(i+1)*each])
+		row = appendNumbers(row[:0], data.Y[i*each:(i+1)*each])
 		for _, v := range beside {
 			k := len(v) / rows
-			add(&h, v[i*k:(i+1)*k])
+			row = appendNumbers(row, v[i*k:(i+1)*k])
 		}
-		return h.Sum64()
+		return maphash.Bytes(seed, row)
 	})
 	alike := pairs(y)
 	if alike.equal == 0 {
 		return
 	}
 	in := lists.Make(rows, func(i int) uint64 {
-		var h maphash.Hash
-		h.SetSeed(seed)
-		add(&h, x.Dense.RawRowView(i))
-		return h.Sum64()
+		row = appendNumbers(row[:0], x.Dense.RawRowView(i))
+		return maphash.Bytes(seed, row)
 	})
 	same := pairs(in)
 	both := pairs(lists.Make(rows, func(i int) uint64 { return maphash.Comparable(seed, [2]uint64{in[i], y[i]}) }))
@@ -84,7 +83,8 @@ type multiplicities struct {
 }
 
 func pairs(hashes []uint64) (m multiplicities) {
-	sorted := slices.Sorted(slices.Values(hashes))
+	sorted := slices.Clone(hashes)
+	slices.Sort(sorted)
 	for first := 0; first < len(sorted); {
 		next := first
 		for next < len(sorted) && sorted[next] == sorted[first] {
@@ -103,8 +103,10 @@ func pairs(hashes []uint64) (m multiplicities) {
 
 var seed = maphash.MakeSeed()
 
-func add(h *maphash.Hash, values []float64) {
+// appendNumbers appends the bytes of finite values, the same of 0 and -0.
+func appendNumbers(to []byte, values []float64) []byte {
 	for _, v := range values {
-		maphash.WriteComparable(h, v)
+		to = binary.NativeEndian.AppendUint64(to, math.Float64bits(v+0))
 	}
+	return to
 }
