@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"surepipe/array"
 	"surepipe/hutch"
 	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
@@ -21,6 +22,11 @@ const (
 	// predictors by the first step and by all, at which steps end, after at most mostTowards. What is left changes the
 	// loss by far less than its error bar.
 	settled, mostTowards = 1e-4, 60
+	// roughly takes the place of settled where the loss is not wanted, but about how far it is from another.
+	roughly = 1e-2
+	// fewLeft is the number of fits up to which products of a matrix with each vector take less work than one of
+	// matrices, of which a device may fill up the smaller one.
+	fewLeft = 4
 	// farthest is how many times as far as it has come by itself a step is carried on.
 	farthest = 10
 )
@@ -71,7 +77,7 @@ func (j *Job) leaveJoint(ctx context.Context, r *Risk, l loss.Joint) error {
 	slope, losses, open := make([]float64, d), make([]float64, d), 0
 	l.SlopeWithout(-1, slope, r.MuHat, j.Y)
 	for first := 0; first < d; first += hutch.DefaultBatch {
-		m := &leavers{j: j, root: root, z: r.MuHat, slope: slope,
+		m := &leavers{j: j, root: root, z: r.MuHat, slope: slope, within: settled,
 			without: func(k int, dst, z []float64) { l.SlopeWithout(first+k, dst, z, j.Y) },
 			moves:   make([]float64, min(hutch.DefaultBatch, d-first)*d)}
 		unsettled, err := m.settle(ctx)
@@ -109,6 +115,7 @@ type leavers struct {
 	z       []float64 // of the fit to all
 	slope   []float64 // there
 	moves   []float64 // dz of each
+	within  float64   // the change at which steps end, as settled
 }
 
 func (m *leavers) at(k int) []float64 {
@@ -148,7 +155,7 @@ func (m *leavers) settle(ctx context.Context) (unsettled []int, err error) {
 			return nil, err
 		}
 		each(func(at int) {
-			fits[open[at]].step(m.root, next[at*d:][:d], m.moves[open[at]*d:][:d])
+			fits[open[at]].step(m, next[at*d:][:d], m.moves[open[at]*d:][:d])
 		})
 		if open = slices.DeleteFunc(open, func(k int) bool { return fits[k].done }); len(open) == 0 {
 			break
@@ -165,16 +172,16 @@ type leaver struct {
 }
 
 // step takes the step that leads to the vector to, and sets dz.
-func (f *leaver) step(root loss.Root, to, dz []float64) {
+func (f *leaver) step(m *leavers, to, dz []float64) {
 	before, size, change := slices.Clone(dz), 0.0, 0.0
-	root.Inverse(dz, to)
+	m.root.Inverse(dz, to)
 	for i, v := range dz {
 		size, change = max(size, math.Abs(v)), max(change, math.Abs(v-before[i]))
 	}
 	if !f.stepped {
 		f.first = size
 	}
-	if f.done = change <= settled*min(f.first, size); f.done {
+	if f.done = change <= m.within*min(f.first, size); f.done {
 		return
 	}
 	back := 0.0
@@ -191,20 +198,29 @@ func (f *leaver) step(root loss.Root, to, dz []float64) {
 		f.x[i], f.to[i] = v-back*(v-f.to[i]), v
 	}
 	if back != 0 {
-		root.Inverse(dz, f.x)
+		m.root.Inverse(dz, f.x)
 	}
 	f.stepped = true
 }
 
+// apply sets vectors v to S v, few of them one after the other.
 func (m *leavers) apply(ctx context.Context, v []float64) error {
-	n := len(v) / len(m.z)
-	in, out := m.j.view.Alloc(n, len(m.z)), m.j.view.Alloc(n, len(m.z))
-	defer in.Free()
-	defer out.Free()
-	m.j.view.Upload(in, v)
-	if err := m.j.inSweeps().Apply(ctx, out, in, make([]float64, n)); err != nil {
-		return err
+	n, images := len(v)/len(m.z), m.j.inSweeps()
+	in, out := m.j.view.Put(v, n, len(m.z)), m.j.view.Alloc(n, len(m.z))
+	defer array.Free(in, out)
+	each := n
+	if n <= fewLeft {
+		each = 1
+	}
+	for k := 0; k < n; k += each {
+		err := ctx.Err()
+		if err == nil {
+			err = images(ctx, out.Rows(k, k+each), in.Rows(k, k+each), make([]float64, each))
+		}
+		if err != nil {
+			return err
+		}
 	}
 	m.j.view.Download(v, out)
-	return nil
+	return m.j.view.Err()
 }

@@ -70,7 +70,8 @@ func (j *Job) leftOutOf(r Risk) *verify.LeftOut {
 }
 
 // inSweeps is v -> D mu_hat v in as many sweeps as the device's memory requires. A solver that goes on along a path
-// waits for the job, and so its own factors serve, until solves of a verification have gone on.
+// waits for the job, and so its own factors serve, until solves of a verification have gone on. A single vector has
+// other last digits than one of several ([hutch.Oracle.Apply]).
 func (j *Job) inSweeps() hutch.Oracle {
 	l := j.solution.Linearization
 	own := l.Closed().Images
@@ -82,8 +83,12 @@ func (j *Job) inSweeps() hutch.Oracle {
 		return l.Apply(ctx, dst, v, hutch.Accuracy{}, left)
 	})
 	return func(ctx context.Context, dst, v array.Batch, left []float64) error {
+		apply := images.Apply
+		if v.K() == 1 {
+			apply = images
+		}
 		return j.sweeps(ctx, v.K(), j.probeBytes(hutch.Projected), func(first, n int) error {
-			return images.Apply(ctx, dst.Rows(first, first+n), v.Rows(first, first+n), left[first:first+n])
+			return apply(ctx, dst.Rows(first, first+n), v.Rows(first, first+n), left[first:first+n])
 		})
 	}
 }
