@@ -155,8 +155,25 @@ func wholeNumbers(at func(i int) float64, d int) (labels []int, n int) {
 			return nil, 0
 		}
 	}
-	sorted := slices.Compact(slices.Sorted(slices.Values(values)))
+	if d == 0 {
+		return nil, 0
+	}
 	labels = make([]int, d)
+	least := slices.Min(values)
+	if wide := slices.Max(values) - least; wide < float64(d) { // no sorting
+		place := make([]int, int(wide)+1)
+		for _, v := range values {
+			place[int(v-least)] = 1
+		}
+		for k, here := range place {
+			place[k], n = n, n+here
+		}
+		for i, v := range values {
+			labels[i] = place[int(v-least)]
+		}
+		return labels, n
+	}
+	sorted := slices.Compact(slices.Sorted(slices.Values(values)))
 	for i, v := range values {
 		labels[i], _ = slices.BinarySearch(sorted, v)
 	}
