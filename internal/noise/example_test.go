@@ -26,6 +26,6 @@ func Example() {
 	var refusal *noise.Refusal
 	fmt.Println(errors.As(err, &refusal), err)
 	// Output:
-	// mad: 4.1 ± 0.2
+	// mad: 4.0 ± 0.1
 	// true sigma2 cannot be estimated (median-singular-value): 3 of the 6 entries of the matrix are observed, expected all; give sigma2 (--sigma2)
 }

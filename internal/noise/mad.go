@@ -24,22 +24,21 @@ const (
 	leastDetails = 16
 )
 
-// MADSignal estimates the variance of white noise in a signal,
+// MADSignal estimates the variance of white noise in a signal from the n = len(y) - 3 details at all places of the
+// finest scale of a wavelet transform (Daubechies, two vanishing moments), whose filter lies within the signal,
 //
-//	sigma2 = (median |d| / 0.6745)^2,
+//	sigma2 = sum_{|d| <= 3 sigma} d^2 / (0.9733 #{|d| <= 3 sigma}),
 //
-// from the n details d of the finest scale of a wavelet transform (Daubechies, two vanishing
-// moments; the n = floor((len(y) - 2) / 2) whose filter lies within the signal). Where the signal
-// is piecewise smooth few details hold more than noise, and these hardly change the median. Donoho
-// and Johnstone, Ideal spatial adaptation by wavelet shrinkage, Biometrika 81 (1994).
+// starting from sigma = median |d| / 0.6745; 0.9733 is the variance of N(0, 1) within 3. Where the signal is piecewise
+// smooth few details hold more than noise, and these are beyond 3 sigma. Donoho and Johnstone, Ideal spatial
+// adaptation by wavelet shrinkage, Biometrika 81 (1994), take the median alone, whose error is 1.7 times as large.
 //
-// The relative standard error is 2.33 / sqrt(n), the asymptotic one of a sample median
-// of |N(0, 1)|; the bias from the median of a finite sample is 2 / n, smaller by far.
+// The relative standard error is sqrt(3.28 / n), as details that overlap are correlated, and what those within 1.5
+// give less counts as part of it.
 //
-// A jump shows in three details of four values each, but in one difference of neighbours. Where the
+// A jump shows in up to three details at neighbouring places, but in one difference of neighbours. Where the
 // differences y_{i+1} - y_i within 3 standard deviations give a smaller variance, by more than three
-// errors, there are many jumps, and that is the estimate; what those within 1.5 give less counts as part
-// of its error. Jumps of less than 6 sigma count as noise in part.
+// errors, there are many jumps, and that is the estimate. Jumps of less than 6 sigma count as noise in part.
 //
 // A rough signal (texture, an oscillation near the sampling rate) counts as noise. Noise that is
 // not white (interpolated, compressed, smoothed) is underestimated. Rounding data to steps larger
@@ -55,33 +54,45 @@ func MADSignal(y []float64) (Estimate, error) {
 	if len(y) < 2*leastDetails+2 {
 		return refuse(MethodMAD, "y has %d values, expected at least %d", len(y), 2*leastDetails+2)
 	}
-	d := make([]float64, 0, len(y)/2)
-	for i := 0; i+4 <= len(y); i += 2 {
-		d = append(d, math.Abs(highpass[0]*y[i]+highpass[1]*y[i+1]+highpass[2]*y[i+2]+highpass[3]*y[i+3]))
-	}
+	d := lists.Make(len(y)-3, func(i int) float64 {
+		return math.Abs(highpass[0]*y[i] + highpass[1]*y[i+1] + highpass[2]*y[i+2] + highpass[3]*y[i+3])
+	})
 	e, err := mad(d, most)
 	if err != nil {
 		return e, err
 	}
-	sigma2, relStdErr := ofSteps(y, e.Sigma2)
-	if sigma2 > 0 && e.Sigma2-sigma2 > manyJumps*math.Hypot(e.Sigma2*e.RelStdErr, sigma2*relStdErr) {
-		return estimate(MethodMAD, sigma2, relStdErr)
+	details := within(d, overlapping, math.Sqrt(e.Sigma2))
+	if steps := ofSteps(y, details.sigma2); steps.sigma2 > 0 &&
+		details.sigma2-steps.sigma2 > manyJumps*math.Hypot(details.sigma2*details.chance, steps.sigma2*steps.chance) {
+		details = steps
 	}
-	return e, nil
+	return estimate(MethodMAD, details.sigma2, math.Hypot(details.chance, details.jumps))
 }
 
 // manyJumps is the number of errors by which differences of neighbours must give less than the details.
 const manyJumps = 3
 
-// ofSteps is the variance by the differences of neighbours within cutOff standard deviations, from a
-// guess, with its relative standard error: the mean of n squares of differences that overlap has the
-// variance 3/n, and jumps that are not much larger than the noise show less in those within nearCut.
-func ofSteps(y []float64, guess float64) (sigma2, relStdErr float64) {
+// overlapping is n times the variance of the mean of n squares of details at all places, which have correlations of
+// -9/16 and 1/16, and ofNeighbours that of squares of differences, which have one of -1/2.
+const overlapping, ofNeighbours = 2 + 4*(9*9+1)/256., 3
+
+// fromSmall is a variance by squares that are small, with its relative errors: the standard error, and what jumps that
+// are not much larger than the noise may add, which show less in squares that are smaller yet.
+type fromSmall struct{ sigma2, chance, jumps float64 }
+
+// within is the variance of the increasing magnitudes d within cutOff standard deviations, from a guess of their
+// standard deviation. The mean of the n squares has the variance spread/n.
+func within(d []float64, spread, guess float64) fromSmall {
+	sigma := truncated(d, cutOff, guess)
+	near := truncated(d, nearCut, sigma)
+	return fromSmall{sigma * sigma, math.Sqrt(spread / float64(len(d))), max(1-near*near/(sigma*sigma), 0)}
+}
+
+// ofSteps is the variance by the differences of neighbours.
+func ofSteps(y []float64, guess float64) fromSmall {
 	d := lists.Make(len(y)-1, func(i int) float64 { return math.Abs(y[i+1]-y[i]) / math.Sqrt2 })
 	slices.Sort(d)
-	sigma := truncated(d, cutOff, math.Min(median(d)/madNormal, math.Sqrt(guess)))
-	near := truncated(d, nearCut, sigma)
-	return sigma * sigma, math.Hypot(math.Sqrt(3/float64(len(d))), 1-near*near/(sigma*sigma))
+	return within(d, ofNeighbours, math.Min(median(d)/madNormal, math.Sqrt(guess)))
 }
 
 // truncated is the standard deviation of the increasing magnitudes within cut standard deviations, from

@@ -152,7 +152,7 @@ func TestMeanAndSpreadOverManyDraws(t *testing.T) {
 	}
 }
 
-// Details that are all of one magnitude are their own median.
+// Details of a signal that are all of one magnitude are all within 3 sigma, those of an image their own median.
 func TestMADOfKnownDetails(t *testing.T) {
 	// The filter on +1, -1, +1, ... gives the sum of its magnitudes with alternating
 	// signs undone: (1 - s) + (3 - s) + (3 + s) + (1 + s) = 8, over 4 sqrt 2 and signed.
@@ -160,15 +160,15 @@ func TestMADOfKnownDetails(t *testing.T) {
 	for i := range y {
 		y[i] = float64(1 - 2*(i%2))
 	}
-	want := 2 / 0.67448975019608174 / 0.67448975019608174
-	if e := must(t)(MADSignal(y)); math.Abs(e.Sigma2-want) > 1e-13*want {
+	want := 2 / (1 - 6*math.Exp(-4.5)/math.Sqrt(2*math.Pi)/math.Erf(3/math.Sqrt2))
+	if e := must(t)(MADSignal(y)); math.Abs(e.Sigma2-want) > 1e-12*want {
 		t.Errorf("signal: %.15g, want %.15g", e.Sigma2, want)
 	}
 	board := make([]float64, 11*12)
 	for i := range board {
 		board[i] = float64(1 - 2*((i/12+i%12)%2))
 	}
-	want *= 2
+	want = 4 / (madNormal * madNormal)
 	if e := must(t)(MADImage(board, 11, 12)); math.Abs(e.Sigma2-want) > 1e-13*want ||
 		e.RelStdErr != madStdErr/math.Sqrt(20) {
 		t.Errorf("image: %.15g +- %g, want %.15g", e.Sigma2, e.RelStdErr, want)
