@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
@@ -132,43 +134,56 @@ func (p *Problem) Uneven(falseAlarm float64, y []float64) (u noise.Uneven, colum
 func (p *Problem) leastSquares(x *mat.Dense, columns []int, y []float64, mean float64) (fitted, residual []float64) {
 	n := len(columns)
 	norms := lists.Map(columns, func(j int) float64 { return mat.Norm(x.ColView(j), 2) })
-	gram, slope, row := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
-	rows := func(f func(i int)) {
-		for i := range p.D {
-			for k, j := range columns {
-				row.SetVec(k, x.At(i, j)/norms[k])
+	buffer := make([]float64, min(p.D, rowsAtOnce)*n)
+	blocks := func(f func(first int, rows *mat.Dense)) {
+		for first := 0; first < p.D; first += rowsAtOnce {
+			size := min(rowsAtOnce, p.D-first)
+			rows := mat.NewDense(size, n, buffer[:size*n])
+			for i := range size {
+				row, all := rows.RawRowView(i), x.RawRowView(first+i)
+				for k, j := range columns {
+					row[k] = all[j] / norms[k]
+				}
 			}
-			f(i)
+			f(first, rows)
 		}
 	}
-	rows(func(i int) {
-		gram.SymRankOne(gram, 1, row)
-		slope.AddScaledVec(slope, y[i]-mean, row)
+	gram, slope := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
+	blocks(func(first int, rows *mat.Dense) {
+		blas64.Syrk(blas.Trans, 1, rows.RawMatrix(), 1, gram.RawSymmetric())
+		for i := range rows.RawMatrix().Rows {
+			floats.AddScaled(slope.RawVector().Data, y[first+i]-mean, rows.RawRowView(i))
+		}
 	})
 	var root mat.Cholesky
 	if !root.Factorize(gram) || root.Cond() > mostCondition || root.SolveVecTo(slope, slope) != nil {
 		return nil, nil
 	}
+	var upper mat.TriDense
+	root.UTo(&upper)
 	constant := 0.0
 	if p.means != nil {
 		constant = 1 / float64(p.D)
 	}
-	solved := mat.NewVecDense(n, nil)
 	fitted, residual = make([]float64, 0, p.D), make([]float64, 0, p.D)
-	rows(func(i int) {
-		fitted = append(fitted, mean+mat.Dot(row, slope))
-		left := 1 - constant
-		if root.SolveVecTo(solved, row) == nil {
-			left -= mat.Dot(row, solved)
+	blocks(func(first int, rows *mat.Dense) {
+		for i := range rows.RawMatrix().Rows {
+			fitted = append(fitted, mean+floats.Dot(rows.RawRowView(i), slope.RawVector().Data))
 		}
-		residual = append(residual, (y[i]-fitted[i])/math.Sqrt(max(left, leastLeft)))
+		// The squared norms of the rows of X U^{-1} are their leverages, where X'X = U'U.
+		blas64.Trsm(blas.Right, blas.NoTrans, 1, upper.RawTriangular(), rows.RawMatrix())
+		for i := range rows.RawMatrix().Rows {
+			row := rows.RawRowView(i)
+			left := max(1-constant-floats.Dot(row, row), leastLeft)
+			residual = append(residual, (y[first+i]-fitted[first+i])/math.Sqrt(left))
+		}
 	})
 	return fitted, residual
 }
 
-// leastLeft is the least that counts as left of a leverage, and mostCondition the condition number of the Gram matrix
-// up to which its columns count as independent.
-const leastLeft, mostCondition = 1e-6, 1e12
+// leastLeft is the least that counts as left of a leverage, mostCondition the condition number of the Gram matrix
+// up to which its columns count as independent, and rowsAtOnce the number of rows that are copied at a time.
+const leastLeft, mostCondition, rowsAtOnce = 1e-6, 1e12, 128
 
 // inUnits are values of some columns, of X as it is solved, in the units of the original ones. Of the other columns,
 // and of the levels of a categorical column that has no reference, they are NaN.

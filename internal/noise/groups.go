@@ -1,7 +1,6 @@
 package noise
 
 import (
-	"cmp"
 	"iter"
 	"math"
 	"slices"
@@ -29,28 +28,38 @@ type Grouping struct {
 	By     string
 	Groups [][]int
 	At     []float64
-	order  []int
+	sorted []float64
 }
 
 // Fifths makes it five groups by the size of values, of which equal ones stay together.
 func (g *Grouping) Fifths(by string, values []float64) {
-	if len(g.order) != len(values) {
-		g.order = lists.Upto(len(values))
-	}
-	order := g.order
-	slices.SortFunc(order, func(i, j int) int { return cmp.Or(cmp.Compare(values[i], values[j]), cmp.Compare(i, j)) })
-	g.By, g.Groups, g.At = by, g.Groups[:0], g.At[:0]
-	for first := 0; first < len(order); {
-		next := max(first+1, (len(g.Groups)+1)*len(order)/fifths)
-		for next < len(order) && values[order[next]] == values[order[next-1]] {
+	g.sorted = append(g.sorted[:0], values...)
+	slices.Sort(g.sorted)
+	g.By, g.At = by, g.At[:0]
+	var greatest [fifths]float64 // of each group
+	n := 0
+	for first := 0; first < len(values); n++ {
+		next := max(first+1, (n+1)*len(values)/fifths)
+		for next < len(values) && g.sorted[next] == g.sorted[next-1] {
 			next++
 		}
-		mean := 0.0
-		for _, i := range order[first:next] {
-			mean += values[i] / float64(next-first)
-		}
-		g.Groups, g.At = append(g.Groups, order[first:next]), append(g.At, mean)
+		greatest[n] = g.sorted[next-1]
+		g.At = append(g.At, stat.Mean(g.sorted[first:next], nil))
 		first = next
+	}
+	for len(g.Groups) < n {
+		g.Groups = append(g.Groups, nil)
+	}
+	g.Groups = g.Groups[:n]
+	for k := range g.Groups {
+		g.Groups[k] = g.Groups[k][:0]
+	}
+	for i, v := range values {
+		k := 0
+		for v > greatest[k] {
+			k++
+		}
+		g.Groups[k] = append(g.Groups[k], i)
 	}
 }
 
