@@ -33,6 +33,10 @@ func (t *Tally) Doubts() (all Notes) {
 			all.Add(k, "at %d of %d samples %s", n, of, k.Samples)
 		}
 	}
+	if known := len(t.PerSample.ALO); known > 0 && known < t.Samples && t.told[warning.NoLeaveOneOut.Code] == 0 {
+		all.Add(warning.NoLeaveOneOut, "leave-one-out is known at %d of %d samples, and its mean is that of these "+
+			"alone; give --trace exact or more --queries", known, t.Samples)
+	}
 	if n := t.NotConverged - t.told[warning.Unverified.Code] - t.told[warning.NotSmooth.Code]; n > 0 {
 		all.Add(warning.NotConverged, "%d of %d samples did not converge, and are included in the means above; "+
 			"raise --max-iter, or --tol if less accuracy is enough, or try another --solver", n, of)
@@ -146,6 +150,7 @@ func (r *Swept) besideUnknown() bool {
 
 // doubtfulChoice warns where the choice is likely to cost more than is tolerable, or to look better than it is.
 func (r *Swept) doubtfulChoice(all *Notes) {
+	r.costlyEffects(all)
 	if s := r.Summary; s.Regret != nil && *s.Regret > risk.Tolerable {
 		all.Add(warning.CostlyChoice, "the choice may cost: the squared error at the minimizer is on average %.0f%% "+
 			"above that at the best weight, and with a probability of %.0f%% more than %.0f%% above it", 100**s.Regret,

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"surepipe/internal/dataio"
+	"surepipe/risk/warning"
 )
 
 // ratingsText is a table of some entries of a 9 x 7 matrix, with effects, as a list and as a matrix;
@@ -125,6 +126,29 @@ func TestPredictionsHaveEffects(t *testing.T) {
 	if want := mean + values["effects_rows"][i] + values["effects_cols"][j] +
 		values["b"][i*7+j]; math.Abs(e[2].(float64)-want) > 1e-12 {
 		t.Errorf("%v, expected %v", e, want)
+	}
+}
+
+// Effects of rows of a table whose columns are measurements are told to cost more than they give; those of ratings are
+// not.
+func TestEffectsThatCostMoreThanTheyGive(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 1))
+	measurements := "a,b,c\n"
+	for range 60 {
+		v := rng.NormFloat64()
+		measurements += fmt.Sprintf("%g,%g,", v, 3*rng.NormFloat64()-3*v)
+		if rng.Float64() < 0.6 {
+			measurements += fmt.Sprint(2 * rng.NormFloat64())
+		}
+		measurements += "\n"
+	}
+	_, ratings, _, _ := ratingsText()
+	for data, want := range map[string]bool{text(t, "m.csv", measurements): true, text(t, "r.csv", ratings): false} {
+		status, stdout, stderr := command(t, "sweep", "--problem", "matrix-completion", "--data", data, "--json")
+		told := strings.Contains(stdout, warning.CostlyEffects.Code) && strings.Contains(stderr, "--effects cols")
+		if status != exitDone || told != want {
+			t.Errorf("status %d: %s", status, stderr)
+		}
 	}
 }
 
@@ -320,6 +344,24 @@ func TestAConstantColumnHasNoUnit(t *testing.T) {
 		if status != exitDone || strings.Contains(stderr, "standard deviations") ||
 			strings.Contains(stdout, "the constant of standardized columns") != (args != "") {
 			t.Errorf("%s: status %d, %s%s", args, status, stdout, stderr)
+		}
+	}
+}
+
+// A mean over some of the samples alone says so.
+func TestMeanLeaveOneOutOfSomeSamples(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "m.npz")
+	for _, args := range []string{
+		"generate --problem matrix-completion --rows 30 --cols 20 --out " + data,
+		"montecarlo --problem matrix-completion --effects none --samples 20 --seed 4 --data " + data,
+	} {
+		status, stdout, stderr := command(t, strings.Fields(args)...)
+		if status != exitDone {
+			t.Fatal(stderr)
+		}
+		n := strings.Count(stdout, `"alo":`)
+		if told := strings.Contains(stderr, fmt.Sprintf("known at %d of 20 samples", n)); told != (n > 0 && n < 20) {
+			t.Errorf("%d of 20: %s", n, stderr)
 		}
 	}
 }
