@@ -58,9 +58,9 @@ var (
 			"signal, sample it finer"})
 	UnevenNoise = row(Kind{Code: "uneven-noise", Severity: Caution, Run: true,
 		Says: "the noise of an image or a sequence is stronger where its values are large, as that of counts, or in " +
-			"some places or channels, or what a low rank leaves of a matrix in some rows or columns, or that of a " +
-			"regression depends on a column or the fitted value, or a series is noisier at some volumes: `sigma2`, " +
-			"SURE, GCV, leave-one-out and error bars take it for the same everywhere",
+			"some places or channels, or that of a matrix of low rank is below `sigma2` in some rows or columns, or " +
+			"that of a regression depends on a column or the fitted value, or a series is noisier at some volumes: " +
+			"`sigma2`, SURE, GCV, leave-one-out and error bars take it for the same everywhere",
 		Do: "of counts take 2 sqrt(y + 3/8), or `noise: anscombe` in a specification; divide y, or each channel, " +
 			"row or column, by the standard deviation of its noise; start from raw values; of a regression choose by " +
 			"`alo` or `cv`: standard errors of its coefficients are by the residuals then"})

@@ -52,7 +52,7 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 			r.noteOutliers(data, at, share, "leave wrong values out (--missing drop estimates empty ones)")
 		}
 	case !problems.IsPart(r.Problem, data):
-		r.noteMatrix(data)
+		r.noteMatrix(data, sigma2)
 		return
 	}
 	if share, at := noise.Clipped(data.Y); share > 0 {
@@ -106,25 +106,27 @@ func (r *Request) noteUneven(u noise.Uneven) {
 }
 
 // noteMatrix is notePixels for a matrix of low rank.
-func (r *Request) noteMatrix(data problems.Data) {
+func (r *Request) noteMatrix(data problems.Data, sigma2 float64) {
 	m, sparse, ok := problems.LowRankOf(r.Problem, data)
 	if !ok {
 		return
 	}
-	u, at, share := m.Uneven()
+	u, at, share := m.Uneven(sigma2)
 	if r.noteUneven(u); !sparse {
 		r.noteOutlying(data, at, share, "what a low rank has there", "counts them for noise, or the low rank does",
 			"take a low rank plus a sparse matrix, --problem robust-pca, or leave these entries out, as missing ones")
 	}
 }
 
+const largeSigma2 = "take a smaller sigma2 where it is known: signal of no low rank adds to an estimate"
+
 // unevenRemedies are what to do, by the parts that differ.
 var unevenRemedies = map[string]string{
 	noise.ByBrightness: "of counts take 2 sqrt(y + 3/8), whose noise has variance 1, before; start from raw values " +
 		"that are not clipped or rescaled",
 	noise.ByPlace:   "divide y by the standard deviations of its noise, or take the parts alone",
-	noise.ByRow:     "divide rows by the standard deviations of their noise; or there is signal of no low rank",
-	noise.ByColumn:  "divide columns by the standard deviations of their noise; or there is signal of no low rank",
+	noise.ByRow:     "divide rows by the standard deviations of their noise, or " + largeSigma2,
+	noise.ByColumn:  "divide columns by the standard deviations of their noise, or " + largeSigma2,
 	noise.ByChannel: "denoise each channel alone, or divide each by the standard deviation of its noise",
 }
 
