@@ -269,16 +269,17 @@ func LoneRows(p vjp.Problem) bool {
 	}
 	most, sums := make([]float64, columns), make([]float64, columns)
 	add := func(j int, v float64) { most[j], sums[j] = max(most[j], v*v), sums[j]+v*v }
-	if a.Dense != nil {
+	all := float64(d) * float64(columns)
+	if of := linops.ShiftedOf(p.A); of != nil {
+		for k, j := range of.Indices {
+			add(j, of.Values[k])
+		}
+	} else if a.Dense != nil && (a.Entries == linops.Known(all) || all <= mostZeros) {
 		x := a.Dense()
 		for i := range d {
 			for j, v := range x.RawRowView(i) {
 				add(j, v)
 			}
-		}
-	} else if of := linops.ShiftedOf(p.A); of != nil {
-		for k, j := range of.Indices {
-			add(j, of.Values[k])
 		}
 	}
 	for j, v := range most {
@@ -289,9 +290,13 @@ func LoneRows(p vjp.Problem) bool {
 	return false
 }
 
-// mostRefit is the number of rows up to which cross-validation takes the place of leave-one-out there, and mostOfColumn
-// the share of a column's sum of squares that is nearly all of it.
-const mostRefit, mostOfColumn = 5000, 0.9
+const (
+	// mostRefit is the number of rows up to which cross-validation takes the place of leave-one-out there, and
+	// mostOfColumn the share of a column's sum of squares that is nearly all of it.
+	mostRefit, mostOfColumn = 5000, 0.9
+	// mostZeros is the number of entries of the largest matrix that is filled with zeros to be looked at.
+	mostZeros = 1 << 23
+)
 
 // FewRows reports whether that table has at most 200 rows, or a signal as few values, which a penalty that is not a
 // sum of squares joins to levels, lines or regions.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/hutch"
 	"surepipe/linops"
+	"surepipe/linops/additive"
 	"surepipe/loss"
 	"surepipe/pipeline"
 	"surepipe/prox"
@@ -356,4 +358,41 @@ func TestTheSimplestFitWithinOneStandardError(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Rows that alone decide columns are found among the entries of a sparse matrix, with its columns' means or without
+// them: it is never filled with zeros.
+func TestLoneRowsOfASparseMatrix(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const d, p = 500, 20000
+		for _, lone := range []bool{false, true} {
+			indptr, indices, values := []int{0}, []int{}, []float64{}
+			for i := range d {
+				for j := i % 250; j < p; j += 250 { // twice in each column
+					if !lone || j != 7 || i < 250 {
+						indices, values = append(indices, j), append(values, 1)
+					}
+				}
+				indptr = append(indptr, len(indices))
+			}
+			a, err := linops.NewCSR(dev, d, p, indptr, indices, values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Release()
+			centered := additive.NewCentered(dev, a)
+			defer centered.Release()
+			for name, a := range map[string]linops.Operator{"as it is": a, "without means": centered} {
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				if got := pipeline.LoneRows(vjp.Problem{A: a, R: prox.NewL1(1)}); got != lone {
+					t.Errorf("%s: a lone row is found: %v, expected %v", name, got, lone)
+				}
+				runtime.ReadMemStats(&after)
+				if got := after.TotalAlloc - before.TotalAlloc; got > 8*d*p/10 {
+					t.Errorf("%s: %d bytes for %d entries", name, got, len(values))
+				}
+			}
+		}
+	})
 }

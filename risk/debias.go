@@ -33,7 +33,9 @@ var ErrNotIdentified = errors.New("the coefficients are not identified")
 //	robust_j = sum_i a_ij^2 e_i^2/(1 - h_i)^2,   a_j = z_j/<z_j, x_j>
 //
 // from the residuals e of least squares with all columns and their leverages h (HC3: MacKinnon and White, "Some
-// heteroskedasticity-consistent covariance matrix estimators with improved finite sample properties", 1985).
+// heteroskedasticity-consistent covariance matrix estimators with improved finite sample properties", 1985). An
+// observation of leverage 1, as the only one of a level, tells nothing of its noise: e^2/(1 - h)^2 is then that of all,
+// sum e^2 / sum (1 - h).
 //
 // The columns, and the residual, should be centered where there is an intercept, whose leverage, 1/d, is then that of a
 // constant. The error is ErrNotIdentified where X has not more rows than columns or is not of full column rank. The
@@ -83,7 +85,7 @@ func Debias(x *mat.Dense, residual []float64, ofConstant float64) (b Debiased, e
 			return b, fmt.Errorf("%w: %w", ErrNotIdentified, err)
 		}
 	}
-	b = Debiased{Shift: make([]float64, p), Variance: make([]float64, p), Robust: make([]float64, p),
+	b = Debiased{Shift: make([]float64, p), Variance: make([]float64, p),
 		Residual: slices.Clone(residual), Leverages: make([]float64, d)}
 	var left mat.VecDense // of the residual
 	left.MulVec(q, &solved)
@@ -96,10 +98,10 @@ func Debias(x *mat.Dense, residual []float64, ofConstant float64) (b Debiased, e
 			row += v * v
 		}
 		b.Leverages[i] = row + ofConstant
-		for j, v := range a.RawRowView(i) {
-			v *= b.Residual[i] / (1 - b.Leverages[i]) / norms[j]
-			b.Robust[j] += v * v
-		}
+	}
+	b.Robust = robust(&a, b.Residual, b.Leverages)
+	for j := range b.Robust {
+		b.Robust[j] /= norms[j] * norms[j]
 	}
 	for j := range p {
 		b.Shift[j] = solved.AtVec(j) / norms[j]
@@ -109,6 +111,30 @@ func Debias(x *mat.Dense, residual []float64, ofConstant float64) (b Debiased, e
 		}
 	}
 	return b, nil
+}
+
+// leastFree is the least that a leverage leaves of an observation for its residual to tell of its noise.
+const leastFree = 1e-8
+
+// robust are the sums of the squares of the columns of a, of which each observation's is weighed by its residual over
+// what its leverage leaves. An observation that the fit meets in any case has the variance of all.
+func robust(a *mat.Dense, residual, leverages []float64) []float64 {
+	_, p := a.Dims()
+	squares, free := 0.0, 0.0
+	for i, e := range residual {
+		squares, free = squares+e*e, free+1-leverages[i]
+	}
+	sums := make([]float64, p)
+	for i, e := range residual {
+		e /= 1 - leverages[i]
+		if 1-leverages[i] < leastFree {
+			e = math.Sqrt(squares / free)
+		}
+		for j, v := range a.RawRowView(i) {
+			sums[j] += v * e * v * e
+		}
+	}
+	return sums
 }
 
 // Debiased is what [Debias] makes of a fit: Shift and Variance of its coefficients, and Robust, which needs no variance

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/floats"
@@ -95,5 +96,50 @@ func TestDebiasRefuses(t *testing.T) {
 	}
 	if s, se := risk.DebiasByScores([]float64{1}, []float64{1}, []float64{1}, 1); !math.IsNaN(s) || !math.IsNaN(se) {
 		t.Errorf("df = d: %g, %g", s, se)
+	}
+}
+
+// The only row of a level is met by the fit whatever it is, and has the variance of all: what rounding leaves of its
+// residual says nothing.
+func TestErrorsByResidualsOfALoneRow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	const d, p = 40, 4
+	x, y := mat.NewDense(d, p, nil), make([]float64, d)
+	for i := range d {
+		y[i] = 100 + rng.NormFloat64()
+		for j := range p - 1 {
+			x.Set(i, j, rng.NormFloat64())
+		}
+	}
+	x.Set(7, p-1, 3)
+	b, err := risk.Debias(x, y, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	squares := 0.0
+	for i, e := range b.Residual {
+		if i != 7 {
+			squares += e * e
+		}
+	}
+	if least := squares / (d - p) / 9; !(b.Robust[p-1] > least*0.9999 && b.Robust[p-1] < 2*least) {
+		t.Errorf("variance %g, expected at least that of the row's own noise, %g", b.Robust[p-1], least)
+	}
+	without, left := mat.NewDense(d-1, p-1, nil), slices.Delete(slices.Clone(y), 7, 8)
+	for i := range d - 1 {
+		from := i
+		if i >= 7 {
+			from++
+		}
+		without.SetRow(i, x.RawRowView(from)[:p-1])
+	}
+	rest, err := risk.Debias(without, left, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for j, v := range rest.Robust {
+		if math.Abs(b.Robust[j]/v-1) > 1e-8 {
+			t.Errorf("variance %d is %g with the row, and %g without it", j, b.Robust[j], v)
+		}
 	}
 }
