@@ -66,8 +66,17 @@ func MADSignal(y []float64) (Estimate, error) {
 		details.sigma2-steps.sigma2 > manyJumps*math.Hypot(details.sigma2*details.chance, steps.sigma2*steps.chance) {
 		details = steps
 	}
+	if noNoise(math.Sqrt(details.sigma2), most) {
+		return refuse(MethodMAD, noDetails)
+	}
 	return estimate(MethodMAD, details.sigma2, math.Hypot(details.chance, details.jumps))
 }
+
+const noDetails = "half of the finest details of y are zero: y holds no noise, or is constant where it is saturated, " +
+	"masked or padded, or is rounded to steps larger than the noise"
+
+// noNoise reports whether details of a size are zeros beside the largest value: those of a constant are only rounded.
+func noNoise(size, most float64) bool { return size <= 32*epsilon*most }
 
 // manyJumps is the number of errors by which differences of neighbours must give less than the details.
 const manyJumps = 3
@@ -151,10 +160,8 @@ func mad(d []float64, most float64) (Estimate, error) {
 	slices.Sort(d)
 	n := len(d)
 	middle := median(d)
-	// Details of a constant are rounding errors, not zeros.
-	if middle <= 32*epsilon*most {
-		return refuse(MethodMAD, "half of the finest details of y are zero: y holds no noise, or is constant "+
-			"where it is saturated, masked or padded, or is rounded to steps larger than the noise")
+	if noNoise(middle, most) {
+		return refuse(MethodMAD, noDetails)
 	}
 	sigma := middle / madNormal
 	return estimate(MethodMAD, sigma*sigma, madStdErr/math.Sqrt(float64(n)))

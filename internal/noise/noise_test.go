@@ -399,6 +399,7 @@ func TestRefusals(t *testing.T) {
 	signal("y has 33 values, expected at least 34", y[:33])
 	signal(noNoise, constant)
 	signal(noNoise, blank)
+	signal(noNoise, append(make([]float64, len(y)), y...))
 	huge := slices.Clone(y)
 	for i := range huge {
 		huge[i] *= 1e300

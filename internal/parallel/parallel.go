@@ -63,7 +63,13 @@ func Do(n int, body Loop) {
 	c.body, c.n, c.procs = body, int64(n), int64(procs)
 	c.next.Store(0)
 	c.held.Store(1)
+	defer c.end()
 	c.work(true)
+}
+
+// end returns when no part is left or under way. After a part of the caller that panics no other begins.
+func (c *crew) end() {
+	c.next.Store(c.n)
 	c.wait()
 	c.body = nil
 	crews.Put(c)

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"surepipe/internal/parallel"
 )
@@ -90,4 +92,40 @@ func ExampleEach() {
 	})
 	fmt.Println(squares, err)
 	// Output: [0 1 4 9 16] <nil>
+}
+
+// Where a part of the caller panics no other part begins after the panic, or is under way.
+func TestNoPartOutlivesAPanic(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	goroutine := func() string {
+		b := make([]byte, 32)
+		return strings.Fields(string(b[:runtime.Stack(b, false)]))[1]
+	}
+	for range 100 {
+		var under, parts atomic.Int64
+		func() {
+			defer func() {
+				if recover() != "caller" {
+					t.Error("the panic is lost")
+				}
+			}()
+			caller := goroutine()
+			parallel.For(50, func(int) {
+				under.Add(1)
+				defer under.Add(-1)
+				parts.Add(1)
+				time.Sleep(100 * time.Microsecond)
+				if goroutine() == caller {
+					panic("caller")
+				}
+			})
+		}()
+		before := parts.Load()
+		if under.Load() != 0 {
+			t.Fatalf("%d parts are under way after the panic", under.Load())
+		}
+		if time.Sleep(time.Millisecond); parts.Load() != before {
+			t.Fatalf("%d parts began after the panic", parts.Load()-before)
+		}
+	}
 }
