@@ -22,8 +22,6 @@ const (
 	// predictors by the first step and by all, at which steps end, after at most mostTowards. What is left changes the
 	// loss by far less than its error bar.
 	settled, mostTowards = 1e-4, 60
-	// roughly takes the place of settled where the loss is not wanted, but about how far it is from another.
-	roughly = 1e-2
 	// fewLeft is the number of fits up to which products of a matrix with each vector take less work than one of
 	// matrices, of which a device may fill up the smaller one.
 	fewLeft = 4
@@ -77,7 +75,7 @@ func (j *Job) leaveJoint(ctx context.Context, r *Risk, l loss.Joint) error {
 	slope, losses, open := make([]float64, d), make([]float64, d), 0
 	l.SlopeWithout(-1, slope, r.MuHat, j.Y)
 	for first := 0; first < d; first += hutch.DefaultBatch {
-		m := &leavers{j: j, root: root, z: r.MuHat, slope: slope, within: settled,
+		m := &leavers{j: j, root: root, z: r.MuHat, slope: slope,
 			without: func(k int, dst, z []float64) { l.SlopeWithout(first+k, dst, z, j.Y) },
 			moves:   make([]float64, min(hutch.DefaultBatch, d-first)*d)}
 		unsettled, err := m.settle(ctx)
@@ -115,7 +113,6 @@ type leavers struct {
 	z       []float64 // of the fit to all
 	slope   []float64 // there
 	moves   []float64 // dz of each
-	within  float64   // the change at which steps end, as settled
 }
 
 func (m *leavers) at(k int) []float64 {
@@ -181,7 +178,7 @@ func (f *leaver) step(m *leavers, to, dz []float64) {
 	if !f.stepped {
 		f.first = size
 	}
-	if f.done = change <= m.within*min(f.first, size); f.done {
+	if f.done = change <= settled*min(f.first, size); f.done {
 		return
 	}
 	back := 0.0

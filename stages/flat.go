@@ -138,13 +138,13 @@ func (j *Job) moveOn(ctx context.Context, f *flatness, leverages []float64, r ri
 	each := manySteps * (4*math.Max(j.solution.Linearization.Closed().DiagonalFlops/float64(d), 1) + 100*float64(d))
 	whole, affordable := math.IsInf(j.solution.Linearization.Closed().SpaceMargin, 1), int(cheapDiagonal/each)+1
 	before, _ := risk.Mean(losses)
-	off, moved, checked, count, ratio, n, within := 0.0, 0.0, 0.0, 0, 1.0, fewFirst, roughly
+	off, moved, checked, count, ratio, n := 0.0, 0.0, 0.0, 0, 1.0, fewFirst
 	if whole {
-		n, within = fewMoved, settled
+		n = fewMoved
 	}
 	for ; off <= tolerated && off+ratio*left > tolerated && len(order) > 0 && affordable > 0; n = hutch.DefaultBatch {
 		n = min(n, len(order), affordable)
-		further, unsettled, err := j.refits(ctx, f, order[:n], within)
+		further, unsettled, err := j.refits(ctx, f, order[:n])
 		if err != nil {
 			return r, err
 		}
@@ -198,10 +198,8 @@ func (f *flatness) ahead(leverages []float64) (losses, open []float64) {
 	return losses, open
 }
 
-// refits are the losses of some observations in the fits without each of them, by steps that end within a change as
-// [leavers] have it, and whether they do not lead there.
-func (j *Job) refits(ctx context.Context, f *flatness, places []int, within float64) (losses []float64,
-	unsettled []bool, err error) {
+// refits are the losses of some observations in the fits without each of them, and whether steps do not lead there.
+func (j *Job) refits(ctx context.Context, f *flatness, places []int) (losses []float64, unsettled []bool, err error) {
 	d := len(f.z)
 	root := make(roots, d)
 	for i, w := range f.w {
@@ -210,7 +208,7 @@ func (j *Job) refits(ctx context.Context, f *flatness, places []int, within floa
 	var one sync.Mutex // of the device's memory
 	y, slope := j.view.Put(f.y, 1, d), j.view.Alloc(1, d)
 	defer array.Free(y, slope)
-	m := &leavers{j: j, root: root, z: f.z, slope: f.slopes, within: within, moves: make([]float64, len(places)*d),
+	m := &leavers{j: j, root: root, z: f.z, slope: f.slopes, moves: make([]float64, len(places)*d),
 		without: func(k int, dst, z []float64) {
 			one.Lock()
 			defer one.Unlock()
