@@ -617,6 +617,11 @@ func checkBytes(t *testing.T, name string, d surepipe.Data, bytes int64, o surep
 			held = max(held, bytes+peak(t, d, o))
 		}
 	}
+	for range 3 { // on a busy machine garbage waits to be collected, and counts as held
+		if need < held {
+			held = min(held, bytes+peak(t, d, o))
+		}
+	}
 	ratio := float64(need) / float64(held)
 	t.Logf("%s: %d of %d bytes, %.2f", name, held, need, ratio)
 	if ratio < 1 || ratio > most && need > 8<<20 {
