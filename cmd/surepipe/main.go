@@ -12,9 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"syscall"
 	"time"
 
@@ -61,7 +59,7 @@ const patienceAfterInterrupt = 600 * time.Millisecond
 // take precedence.
 func collectEarly() {
 	if os.Getenv("GOGC") == "" {
-		collectInProportion()
+		debug.SetGCPercent(50)
 	}
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -75,29 +73,6 @@ func collectEarly() {
 			debug.SetMemoryLimit(bytes)
 		}
 	}
-}
-
-// The garbage that may gather is mostGarbage percent of the data, or someGarbage bytes where that is less, and no less
-// than leastGarbage percent.
-const (
-	mostGarbage, leastGarbage = 50, 10
-	someGarbage               = 64 << 20
-)
-
-// collectInProportion sets when the collector runs, here and after each collection.
-func collectInProportion() {
-	live, percent := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}, 0
-	var set func(int)
-	set = func(int) {
-		metrics.Read(live)
-		data := max(live[0].Value.Uint64(), 1)
-		if p := int(min(max(100*someGarbage/data, leastGarbage), mostGarbage)); p != percent {
-			percent = p
-			debug.SetGCPercent(p)
-		}
-		runtime.AddCleanup(new(*int), set, 0) // the next collection takes it
-	}
-	set(0)
 }
 
 // limitGarbage makes the garbage collector run before the process takes more than so many bytes, as far
