@@ -191,15 +191,15 @@ func residuals(data problems.Data, risk pipeline.Risk) []float64 {
 
 // wholeNumbers numbers the values of a column of whole numbers, in their order, and counts them; 0 for another column.
 func wholeNumbers(at func(i int) float64, d int) (labels []int, n int) {
-	values := make([]float64, d)
-	for i := range values {
-		if values[i] = at(i); values[i] != math.Trunc(values[i]) {
+	for i := range d {
+		if v := at(i); v != math.Trunc(v) {
 			return nil, 0
 		}
 	}
 	if d == 0 {
 		return nil, 0
 	}
+	values := lists.Make(d, at)
 	labels = make([]int, d)
 	least := slices.Min(values)
 	if wide := slices.Max(values) - least; wide < float64(d) { // no sorting
