@@ -251,9 +251,7 @@ func ChoosesAmongMany(p vjp.Problem) bool {
 
 // LoneRows reports whether in a column of a table that an l1 penalty may leave out a row has nearly all of the sum of
 // squares, as the only one of a level has. Without this row the column is out of the fit. Steps from the fit to all
-// rows do not know that: they lead far beyond 0, and by leave-one-out no such column is worth choosing. Of 12 draws of
-// counts in 200 rows with a factor of 70 levels it chose at most 6 degrees of freedom in 10, and cross-validation 39 to
-// 63.
+// rows do not know that: they lead far beyond 0, and by leave-one-out no such column is worth choosing.
 func LoneRows(p vjp.Problem) bool {
 	if p.A == nil || p.R == nil {
 		return false

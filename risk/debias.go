@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -92,12 +93,10 @@ func Debias(x *mat.Dense, residual []float64, ofConstant float64) (b Debiased, e
 	var orthogonal, a mat.Dense
 	orthogonal.Mul(q, &inverse)
 	a.Mul(&orthogonal, inverse.T())
-	for i, row := range b.Leverages {
+	for i := range d {
+		row := orthogonal.RawRowView(i)
 		b.Residual[i] -= left.AtVec(i)
-		for _, v := range orthogonal.RawRowView(i) {
-			row += v * v
-		}
-		b.Leverages[i] = row + ofConstant
+		b.Leverages[i] = floats.Dot(row, row) + ofConstant
 	}
 	b.Robust = robust(&a, b.Residual, b.Leverages)
 	for j := range b.Robust {

@@ -80,7 +80,7 @@ func (r *residuals) watchSpikes(d *denoiser, s Slice, y []float64) {
 	if r.spikes == nil {
 		r.spikes, r.energies, r.perVolume = make([]int, n), make([]float64, n), make([]int, n)
 	}
-	apart, sorted := make([]float64, course), make([]float64, course)
+	apart, scratch := make([]float64, course), make([]float64, course)
 	for i := range area {
 		if math.IsNaN(s.DF[i]) {
 			continue
@@ -103,14 +103,17 @@ func (r *residuals) watchSpikes(d *denoiser, s Slice, y []float64) {
 		for _, v := range apart {
 			most = max(most, math.Abs(v-mean))
 		}
-		if white := d.sigma[s.Z*area+i] * math.Sqrt(1+1/k); most < spikeErrors/2*white*math.Sqrt2 {
+		white := d.sigma[s.Z*area+i] * math.Sqrt(1+1/k)
+		if most < spikeErrors/2*white*math.Sqrt2 {
 			continue // the median is near the mean
 		}
-		middle := medianOf(sorted, apart)
+		copy(scratch, apart)
+		middle := lists.Smallest(scratch, course/2)
 		for t, v := range apart {
 			apart[t] = math.Abs(v - middle)
 		}
-		scale := max(d.sigma[s.Z*area+i]*math.Sqrt(1+1/k), medianOf(sorted, apart)*1.4826)
+		copy(scratch, apart)
+		scale := max(white, lists.Smallest(scratch, course/2)*1.4826)
 		var at []int
 		for t, v := range apart {
 			if v > spikeErrors*scale {
@@ -125,12 +128,6 @@ func (r *residuals) watchSpikes(d *denoiser, s Slice, y []float64) {
 			r.energies[t/parts] += apart[t] * apart[t] / (scale * scale)
 		}
 	}
-}
-
-func medianOf(sorted, values []float64) float64 {
-	copy(sorted, values)
-	slices.Sort(sorted)
-	return sorted[len(sorted)/2]
 }
 
 // sum sets what is known of them in the summary. inTime says that volumes are those of the data, and no combinations.
@@ -149,7 +146,7 @@ func (r *residuals) sum(t *Summary, volumes, course int, inTime bool) {
 		t.Spikes, t.SpikeShare = 0, 0
 	}
 	axes := [3]string{"x", "y", "z"}
-	u := noise.UnevenSpreads(noise.FalseAlarm, r.spreads, len(axes), func(yield func(noise.Grouping) bool) {
+	along := func(yield func(noise.Grouping) bool) {
 		for axis, name := range axes {
 			var g noise.Grouping
 			g.Fifths(name, lists.Map(r.places[axis], func(at int) float64 { return float64(at) }))
@@ -157,12 +154,14 @@ func (r *residuals) sum(t *Summary, volumes, course int, inTime bool) {
 				return
 			}
 		}
-	})
-	of := noise.UnevenSpreads(noise.FalseAlarm, r.byVolume, 1,
-		slices.Values([]noise.Grouping{noise.ByPlaces("volume", r.volumes, volumes)}))
-	for _, u := range []noise.Uneven{u, of} {
-		volumes := inTime && t.DF < mostTaken*float64(t.Values)
-		if u.By != "" && u.Greatest > leastUneven*u.Least && (volumes || u.By != of.By) {
+	}
+	all := []noise.Uneven{noise.UnevenSpreads(noise.FalseAlarm, r.spreads, len(axes), along)}
+	if inTime && t.DF < mostTaken*float64(t.Values) {
+		all = append(all, noise.UnevenSpreads(noise.FalseAlarm, r.byVolume, 1,
+			slices.Values([]noise.Grouping{noise.ByPlaces("volume", r.volumes, volumes)})))
+	}
+	for _, u := range all {
+		if u.By != "" && u.Greatest > leastUneven*u.Least {
 			t.UnevenBy, t.UnevenRatio, t.LeastAt, t.GreatestAt = u.By, u.Greatest/u.Least, u.LeastAt, u.GreatestAt
 		}
 	}
