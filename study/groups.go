@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
@@ -67,12 +68,13 @@ func rowsOf(data problems.Data) *mat.Dense {
 // Columns of texts are indicators in X, which leave residuals of mean 0.
 func rowsInGroups(notes *Notes, x *mat.Dense, columns []string, residuals []float64) {
 	name, most := "", 0.0
+	var whole wholeNumbers
 	for j, column := range columns {
-		labels, n := wholeNumbers(x.ColView(j).AtVec, len(residuals))
+		n := whole.number(x, j)
 		if n < 3 || 2*n > len(residuals) {
 			continue
 		}
-		if z, steps := alikeWithin(folds.Members(labels, n), residuals); z > most && steps > leastSteps {
+		if z, steps := alikeWithin(whole.labels, n, residuals); z > most && steps > leastSteps {
 			name, most = column, z
 		}
 	}
@@ -189,64 +191,68 @@ func residuals(data problems.Data, risk pipeline.Risk) []float64 {
 	return lists.Make(len(risk.MuHat), func(i int) float64 { return data.Y[i] - risk.MuHat[i] })
 }
 
-// wholeNumbers numbers the values of a column of whole numbers, in their order, and counts them; 0 for another column.
-func wholeNumbers(at func(i int) float64, d int) (labels []int, n int) {
-	for i := range d {
-		if v := at(i); v != math.Trunc(v) {
-			return nil, 0
+// wholeNumbers are the values of a column of whole numbers, and their numbers in increasing order.
+type wholeNumbers struct {
+	values []float64
+	labels []int
+}
+
+// number numbers the values of a column, and counts the different ones; 0 for another column.
+func (w *wholeNumbers) number(x *mat.Dense, column int) (n int) {
+	raw := x.RawMatrix()
+	w.values, w.labels = w.values[:0], w.labels[:0]
+	least, most := math.Inf(1), math.Inf(-1)
+	for i := range raw.Rows {
+		v := raw.Data[i*raw.Stride+column]
+		if v != math.Trunc(v) {
+			return 0
 		}
+		w.values, least, most = append(w.values, v), min(least, v), max(most, v)
 	}
-	if d == 0 {
-		return nil, 0
-	}
-	values := lists.Make(d, at)
-	labels = make([]int, d)
-	least := slices.Min(values)
-	if wide := slices.Max(values) - least; wide < float64(d) { // no sorting
+	if wide := most - least; wide < float64(raw.Rows) { // no sorting
 		place := make([]int, int(wide)+1)
-		for _, v := range values {
+		for _, v := range w.values {
 			place[int(v-least)] = 1
 		}
 		for k, here := range place {
 			place[k], n = n, n+here
 		}
-		for i, v := range values {
-			labels[i] = place[int(v-least)]
+		for _, v := range w.values {
+			w.labels = append(w.labels, place[int(v-least)])
 		}
-		return labels, n
+		return n
 	}
-	sorted := slices.Compact(slices.Sorted(slices.Values(values)))
-	for i, v := range values {
-		labels[i], _ = slices.BinarySearch(sorted, v)
+	sorted := slices.Compact(slices.Sorted(slices.Values(w.values)))
+	for _, v := range w.values {
+		k, _ := slices.BinarySearch(sorted, v)
+		w.labels = append(w.labels, k)
 	}
-	return labels, len(sorted)
+	return len(sorted)
 }
 
 // alikeWithin is by how many standard deviations the mean square of residuals between groups exceeds that within: of
 // their means about the mean of all, and of the differences of neighbours' means over 1/n_k + 1/n_l.
-func alikeWithin(groups [][]int, residuals []float64) (all, neighbours float64) {
-	d, sum := 0, 0.0
-	means := make([]float64, len(groups))
-	for k, g := range groups {
-		for _, i := range g {
-			means[k] += residuals[i] / float64(len(g))
-			sum += residuals[i]
-			d++
-		}
+func alikeWithin(labels []int, n int, residuals []float64) (all, neighbours float64) {
+	means, sizes, sum := make([]float64, n), make([]float64, n), 0.0
+	for i, k := range labels {
+		means[k] += residuals[i]
+		sum += residuals[i]
+		sizes[k]++
 	}
+	floats.Div(means, sizes)
 	between, steps, within := 0.0, 0.0, 0.0
-	for k, g := range groups {
-		for _, i := range g {
-			within += (residuals[i] - means[k]) * (residuals[i] - means[k])
-		}
-		off := means[k] - sum/float64(d)
-		between += float64(len(g)) * off * off
+	for i, k := range labels {
+		within += (residuals[i] - means[k]) * (residuals[i] - means[k])
+	}
+	d := float64(len(labels))
+	for k, mean := range means {
+		between += sizes[k] * (mean - sum/d) * (mean - sum/d)
 		if k > 0 {
-			step := means[k] - means[k-1]
-			steps += step * step / (1/float64(len(g)) + 1/float64(len(groups[k-1])))
+			step := mean - means[k-1]
+			steps += step * step / (1/sizes[k] + 1/sizes[k-1])
 		}
 	}
-	a, b := float64(len(groups)-1), float64(d-len(groups))
+	a, b := float64(n-1), d-float64(n)
 	z := func(sum, variance float64) float64 {
 		return math.Log(sum/a/(within/b)) / math.Sqrt(variance/a+2/b)
 	}

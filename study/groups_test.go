@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"surepipe/risk/folds"
+	"gonum.org/v1/gonum/mat"
 )
 
 // Residuals that share a number within a subject agree within its rows, whatever the subjects' numbers are; those of a
@@ -32,8 +32,9 @@ func TestGroupsAreToldFromCurves(t *testing.T) {
 					column, residuals = append(column, float64(101+k)), append(residuals, effect+r.NormFloat64())
 				}
 			}
-			labels, n := wholeNumbers(func(i int) float64 { return column[i] }, len(column))
-			all, steps := alikeWithin(folds.Members(labels, n), residuals)
+			var whole wholeNumbers
+			n := whole.number(mat.NewDense(len(column), 1, column), 0)
+			all, steps := alikeWithin(whole.labels, n, residuals)
 			if n != subjects {
 				t.Fatalf("%d values, expected %d", n, subjects)
 			}

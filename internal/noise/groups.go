@@ -1,6 +1,7 @@
 package noise
 
 import (
+	"cmp"
 	"iter"
 	"math"
 	"slices"
@@ -22,11 +23,11 @@ const (
 	fifths = 5
 )
 
-// Grouping is a way to divide residuals into groups: what they are groups of, the places of the residuals in each, and
-// what the groups are told apart by.
+// Grouping is a way to divide residuals into groups: what they are groups of, the group of each residual, negative for
+// none, and what the groups are told apart by.
 type Grouping struct {
 	By     string
-	Groups [][]int
+	Of     []int
 	At     []float64
 	sorted []float64
 }
@@ -35,10 +36,9 @@ type Grouping struct {
 func (g *Grouping) Fifths(by string, values []float64) {
 	g.sorted = append(g.sorted[:0], values...)
 	slices.Sort(g.sorted)
-	g.By, g.At = by, g.At[:0]
+	g.By, g.At, g.Of = by, g.At[:0], g.Of[:0]
 	var greatest [fifths]float64 // of each group
-	n := 0
-	for first := 0; first < len(values); n++ {
+	for first, n := 0, 0; first < len(values); n++ {
 		next := max(first+1, (n+1)*len(values)/fifths)
 		for next < len(values) && g.sorted[next] == g.sorted[next-1] {
 			next++
@@ -47,31 +47,35 @@ func (g *Grouping) Fifths(by string, values []float64) {
 		g.At = append(g.At, stat.Mean(g.sorted[first:next], nil))
 		first = next
 	}
-	for len(g.Groups) < n {
-		g.Groups = append(g.Groups, nil)
-	}
-	g.Groups = g.Groups[:n]
-	for k := range g.Groups {
-		g.Groups[k] = g.Groups[k][:0]
-	}
-	for i, v := range values {
+	for _, v := range values {
 		k := 0
 		for v > greatest[k] {
 			k++
 		}
-		g.Groups[k] = append(g.Groups[k], i)
+		g.Of = append(g.Of, k)
 	}
 }
 
 // ByPlaces are n groups by the places of residuals, of which a negative one is in none.
-func ByPlaces(by string, places []int, n int) (g Grouping) {
-	g = Grouping{By: by, Groups: make([][]int, n), At: lists.Make(n, func(k int) float64 { return float64(k) })}
-	for i, k := range places {
-		if k >= 0 {
-			g.Groups[k] = append(g.Groups[k], i)
+func ByPlaces(by string, places []int, n int) Grouping {
+	return Grouping{By: by, Of: places, At: lists.Make(n, func(k int) float64 { return float64(k) })}
+}
+
+// divide sets groups to the values of each, in the order of places, in the memory that they have.
+func (g *Grouping) divide(groups [][]float64, values []float64, places []int) [][]float64 {
+	for len(groups) < len(g.At) {
+		groups = append(groups, nil)
+	}
+	groups = groups[:len(g.At)]
+	for k := range groups {
+		groups[k] = groups[k][:0]
+	}
+	for _, i := range places {
+		if k := g.Of[i]; k >= 0 {
+			groups[k] = append(groups[k], values[i])
 		}
 	}
-	return g
+	return groups
 }
 
 // UnevenBy compares the variances of residuals between the groups of each grouping: Levene's test, of the distances of
@@ -79,37 +83,35 @@ func ByPlaces(by string, places []int, n int) (g Grouping) {
 // whose spreads are unequal it is the one in which they differ most. A false alarm has the given probability for all
 // n groupings together. LeastAt and GreatestAt are At of the groups.
 func UnevenBy(falseAlarm float64, residuals []float64, n int, groupings iter.Seq[Grouping]) (u Uneven) {
-	sorted, of := make([]float64, 0, len(residuals)), make([]float64, 0, len(residuals))
-	return mostUneven(falseAlarm/float64(n), groupings, func(groups [][]int) (spreads [][]float64) {
-		of = of[:0]
-		for _, places := range groups {
-			sorted = sorted[:0]
-			for _, i := range places {
-				sorted = append(sorted, residuals[i])
-			}
-			slices.Sort(sorted)
-			for _, v := range sorted {
-				of = append(of, math.Abs(v-median(sorted)))
-			}
-			spreads = append(spreads, of[len(of)-len(places):])
+	order := lists.Upto(len(residuals)) // of their size, in all groups
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(residuals[a], residuals[b]) })
+	return mostUneven(falseAlarm/float64(n), residuals, order, groupings, func(group []float64) {
+		center := 0.0
+		if len(group) > 0 {
+			center = median(group)
 		}
-		return spreads
+		for i, v := range group {
+			group[i] = math.Abs(v - center)
+		}
 	}, math.Pi/2)
 }
 
 // UnevenSpreads is UnevenBy for n groupings of standard deviations of the noise.
 func UnevenSpreads(falseAlarm float64, deviations []float64, n int, groupings iter.Seq[Grouping]) (u Uneven) {
-	return mostUneven(falseAlarm/float64(n), groupings, func(groups [][]int) [][]float64 {
-		return lists.Map(groups, func(places []int) []float64 { return lists.Pick(deviations, places) })
-	}, 1)
+	return mostUneven(falseAlarm/float64(n), deviations, lists.Upto(len(deviations)), groupings, func([]float64) {}, 1)
 }
 
-// mostUneven compares the spreads of each grouping, whose mean squared is a variance over unit.
-func mostUneven(falseAlarm float64, groupings iter.Seq[Grouping], spreadsOf func(groups [][]int) [][]float64,
-	unit float64) (u Uneven) {
+// mostUneven compares the spreads of each grouping, which spread makes of the values of a group, in the order of places.
+// Their mean squared is a variance over unit.
+func mostUneven(falseAlarm float64, values []float64, places []int, groupings iter.Seq[Grouping],
+	spread func(group []float64), unit float64) (u Uneven) {
 	most := 0.0
+	var spreads [][]float64
 	for g := range groupings {
-		spreads := spreadsOf(g.Groups)
+		spreads = g.divide(spreads, values, places)
+		for _, group := range spreads {
+			spread(group)
+		}
 		low, high, differ := unequal(spreads, falseAlarm)
 		if differ > most {
 			variance := func(k int) float64 {

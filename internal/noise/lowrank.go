@@ -146,21 +146,23 @@ func (r *remainder) scaled() (l leftover) {
 func (l leftover) below(sigma2, probability float64, groupings ...Grouping) (u Uneven) {
 	squares := lists.Map(l.values, func(v float64) float64 { return v * v })
 	sigma2 = min(sigma2, stat.Mean(squares, l.parts))
+	all := lists.Upto(len(squares))
 	for _, g := range groupings {
 		var known []int
-		variances, free, fourth := make([]float64, len(g.Groups)), make([]float64, len(g.Groups)), 0.0
-		for k, places := range g.Groups {
-			if len(places) < fewInGroup {
+		variances, free, fourth := make([]float64, len(g.At)), make([]float64, len(g.At)), 0.0
+		groups, partsOf := g.divide(nil, squares, all), g.divide(nil, l.parts, all)
+		for k, of := range groups {
+			if len(of) < fewInGroup {
 				continue
 			}
-			of, parts := lists.Pick(squares, places), lists.Pick(l.parts, places)
+			parts := partsOf[k]
 			known = append(known, k)
 			if variances[k], free[k] = stat.Mean(of, parts), floats.Sum(parts); variances[k] > 0 {
 				fourth += floats.Dot(of, of) / (variances[k] * variances[k])
 			}
 		}
 		kurtosis := max(3, fourth/float64(len(squares)))
-		scores, sum := make([]float64, len(g.Groups)), 0.0
+		scores, sum := make([]float64, len(g.At)), 0.0
 		for _, k := range known {
 			law := distuv.ChiSquared{K: 2 * free[k] / (kurtosis - 1)}
 			scores[k] = distuv.UnitNormal.Quantile(law.CDF(law.K * variances[k] / sigma2))
@@ -197,10 +199,10 @@ func (m Matrix) Uneven(sigma2 float64) (u Uneven, at []int, share float64) {
 	}
 	l := r.scaled()
 	byRow, byColumn := ByPlaces(ByRow, l.rows, m.Rows), ByPlaces(ByColumn, l.columns, m.Columns)
+	sizes := lists.Map(l.values, math.Abs)
 	scales := func(g Grouping) []float64 {
-		return lists.Map(g.Groups, func(places []int) float64 {
-			sizes := lists.Map(places, func(i int) float64 { return math.Abs(l.values[i]) })
-			return math.Sqrt(squaredMAD(append(sizes, 0)))
+		return lists.Map(g.divide(nil, sizes, lists.Upto(len(sizes))), func(of []float64) float64 {
+			return math.Sqrt(squaredMAD(append(of, 0)))
 		})
 	}
 	inRows, inColumns, n := scales(byRow), scales(byColumn), len(r.row)*len(r.column)
