@@ -101,8 +101,8 @@ func UnevenSpreads(falseAlarm float64, deviations []float64, n int, groupings it
 	return mostUneven(falseAlarm/float64(n), deviations, lists.Upto(len(deviations)), groupings, func([]float64) {}, 1)
 }
 
-// mostUneven compares the spreads of each grouping, which spread makes of the values of a group, in the order of places.
-// Their mean squared is a variance over unit.
+// mostUneven compares the spreads of each grouping, which spread makes of the values of a group, in the order of
+// places. Their mean squared is a variance over unit.
 func mostUneven(falseAlarm float64, values []float64, places []int, groupings iter.Seq[Grouping],
 	spread func(group []float64), unit float64) (u Uneven) {
 	most := 0.0

@@ -69,23 +69,31 @@ func (f Folds) Check(d int) error {
 // how many there are: groups, blocks, the runs of time, or single observations. Standard errors go over them.
 func (f Folds) Units(d int) (of []int, n int) {
 	of = make([]int, d)
-	number := map[int]int{}
+	number, last := map[int]int{}, -1
 	for i := range of {
 		label := i / f.each()
+		k, known := n-1, false
 		switch {
 		case f.Groups != nil:
 			label = f.Groups[label]
+			k, known = number[label]
 		case f.Blocks > 0:
 			label /= f.Blocks
 		case f.Time:
 			label = label * (f.count() + 1) * f.each() / d
 		}
-		if _, ok := number[label]; !ok {
-			number[label] = len(number)
+		if f.Groups == nil {
+			known = label == last // they increase
 		}
-		of[i] = number[label]
+		if !known {
+			k, n = n, n+1
+			if f.Groups != nil {
+				number[label] = k
+			}
+		}
+		last, of[i] = label, k
 	}
-	return of, len(number)
+	return of, n
 }
 
 func (f Folds) each() int  { return max(f.Each, 1) }
@@ -164,7 +172,15 @@ func (f Folds) forward(of []int, n int) (splits []Split) {
 
 // Members lists the observations of each unit.
 func Members(of []int, n int) [][]int {
-	members := make([][]int, n)
+	ends, all := make([]int, n+1), make([]int, len(of))
+	for _, u := range of {
+		ends[u+1]++
+	}
+	members, first := make([][]int, n), 0
+	for u, size := range ends[1:] {
+		members[u] = all[first : first : first+size]
+		first += size
+	}
 	for i, u := range of {
 		members[u] = append(members[u], i)
 	}
