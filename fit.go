@@ -38,6 +38,7 @@ type Fit struct {
 	job  *study.Estimator
 	risk pipeline.Risk
 
+	diagnostics *study.Diagnostics
 	// swept is the sweep that has chosen its weights, nil where they are the estimator's.
 	swept *study.Swept
 	// notes is how many of the warnings are on the data and on what was written, before those on the estimate.
@@ -49,7 +50,8 @@ type Fit struct {
 }
 
 func fitOf(e *Estimator, risk pipeline.Risk) *Fit {
-	f := &Fit{Result: e.job.Result(), of: e, job: e.job, risk: risk}
+	f := &Fit{Result: e.job.Result(), of: e, job: e.job, risk: risk,
+		diagnostics: study.Diagnose(e.job.Problem, e.data.Data, risk)}
 	f.Warnings = e.warnings(e.job)
 	f.notes = len(f.Warnings)
 	f.Fill(e.job.Problem, risk, e.data.Mu)
@@ -58,8 +60,8 @@ func fitOf(e *Estimator, risk pipeline.Risk) *Fit {
 }
 
 func chosen(e *Estimator, job *study.Estimator, r *study.Swept) *Fit {
-	f := &Fit{Result: r.Lines[r.Summary.Chosen.Index].Result, of: e, job: job, risk: r.Chosen.Risk, swept: r,
-		notes: len(r.Template.Warnings)}
+	f := &Fit{Result: r.Lines[r.Summary.Chosen.Index].Result, of: e, job: job, risk: r.Chosen.Risk,
+		diagnostics: r.Diagnostics, swept: r, notes: len(r.Template.Warnings)}
 	f.Audits = r.Summary.Audits
 	if f.risk.HasB() { // its line does not have the intercept
 		f.InterceptResult = study.InterceptOf(job.Problem, f.risk)
@@ -227,7 +229,7 @@ func (f *Fit) Coefficients(ctx context.Context) (Coefficients, error) {
 			"data, found %s", p.Name)
 	}
 	return use(ctx, f.of, func() (Coefficients, error) {
-		c, err := study.CoefficientsOf(ctx, f.job.Problem, f.of.data.Data, f.risk, f.job.Sigma2)
+		c, err := f.diagnostics.Coefficients(ctx, f.job.Sigma2)
 		if told := slices.ContainsFunc(f.Warnings, func(w Warning) bool { return w.Is(warning.Selected) }); !told {
 			f.tell(c.Notes())
 		}

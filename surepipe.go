@@ -254,7 +254,7 @@ func (e *Estimator) Fit(ctx context.Context) (*Fit, error) {
 		}
 		f := fitOf(e, risk)
 		f.tell(study.RowNotes(e.data.Data, risk, e.request.Folds))
-		f.tell(study.FitNotes(e.job.Problem, e.data.Data, risk))
+		f.tell(f.diagnostics.Notes())
 		return f, nil
 	})
 }

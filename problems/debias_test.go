@@ -50,7 +50,7 @@ func TestDebiasedCoefficientsCoverTheTruth(t *testing.T) {
 			t.Fatal(err)
 		}
 		b, mu := solution(t, dev, problem, y)
-		if _, err := problem.Debiased(y, mu, b); !errors.Is(err, problems.ErrTooFewRows) {
+		if _, err := problem.FullModel(y); !errors.Is(err, problems.ErrTooFewRows) {
 			t.Fatalf("error %v", err)
 		}
 		df := 1.0
@@ -114,10 +114,11 @@ func TestDebiasedCoefficientsAreLeastSquares(t *testing.T) {
 				t.Fatal(err)
 			}
 			b, mu := solution(t, dev, p, y)
-			d, err := p.Debiased(y, mu, b)
+			full, err := p.FullModel(y)
 			if err != nil {
 				t.Fatal(err)
 			}
+			d := full.Debiased(mu, b)
 			debiased, factors := d.Values, d.Factors
 			for j := range 9 {
 				if j == 4 {
@@ -153,8 +154,12 @@ func TestNoiseThatDependsOnAColumn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			u, column := p.Uneven(1e-3, y)
-			if told := u.By != ""; told != uneven || told && (column != 4 || !(u.Greatest > 3*u.Least) ||
+			full, err := p.FullModel(y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u, column := full.Uneven()
+			if told := u.Sure(); told != uneven || told && (column != 4 || !(u.Greatest > 3*u.Least) ||
 				math.Abs(u.LeastAt-1000) > 3 || math.Abs(u.GreatestAt-1000) < 8) {
 				t.Errorf("uneven %t: %+v, column %d", uneven, u, column)
 			}

@@ -4,14 +4,134 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"surepipe/internal/lists"
 )
 
 // ErrNotIdentified says that the columns of X depend on each other, or are not fewer than the rows.
 var ErrNotIdentified = errors.New("the coefficients are not identified")
+
+// LeastSquares are the regressions of any y on all of some columns of X, and an intercept where these are centered.
+type LeastSquares struct {
+	// Leverages are those of the rows.
+	Leverages []float64
+
+	x       *mat.Dense
+	columns []int
+	norms   []float64
+	upper   *mat.TriDense // X'X = U'U of columns of norm 1
+	buffer  []float64
+}
+
+// NewLeastSquares factors the given columns of X. ofConstant is the leverage of an intercept, 1/d, or 0. The error is
+// ErrNotIdentified where X has not more rows than columns or is not of full column rank.
+func NewLeastSquares(x *mat.Dense, columns []int, ofConstant float64) (*LeastSquares, error) {
+	d, _ := x.Dims()
+	n := len(columns)
+	if d <= n {
+		return nil, fmt.Errorf("%w: X is %d x %d, expected more rows than columns", ErrNotIdentified, d, n)
+	}
+	l := &LeastSquares{x: x, columns: columns, norms: make([]float64, n), buffer: make([]float64, min(d, rowsAtOnce)*n)}
+	for k, j := range columns { // columns of norm 1, whose units do not decide about the rank
+		if l.norms[k] = mat.Norm(x.ColView(j), 2); l.norms[k] == 0 {
+			return nil, fmt.Errorf("%w: column %d of X is zero", ErrNotIdentified, j)
+		}
+	}
+	if err := l.factor(); err != nil {
+		return nil, err
+	}
+	l.Leverages = make([]float64, 0, d)
+	l.rows(func(_ int, rows *mat.Dense) {
+		blas64.Trsm(blas.Right, blas.NoTrans, 1, l.upper.RawTriangular(), rows.RawMatrix())
+		for i := range rows.RawMatrix().Rows {
+			row := rows.RawRowView(i)
+			l.Leverages = append(l.Leverages, floats.Dot(row, row)+ofConstant)
+		}
+	})
+	return l, nil
+}
+
+// mostCondition is the condition number of the Gram matrix up to which its root is that of X, and rowsAtOnce the number
+// of rows that are copied at a time.
+const mostCondition, rowsAtOnce = 1e8, 128
+
+// rows calls f with a copy of some rows after the other, of columns of norm 1, and the place of the first.
+func (l *LeastSquares) rows(f func(first int, rows *mat.Dense)) {
+	d, n := l.x.RawMatrix().Rows, len(l.columns)
+	for first := 0; first < d; first += rowsAtOnce {
+		size := min(rowsAtOnce, d-first)
+		rows := mat.NewDense(size, n, l.buffer[:size*n])
+		for i := range size {
+			row, all := rows.RawRowView(i), l.x.RawRowView(first+i)
+			for k, j := range l.columns {
+				row[k] = all[j] / l.norms[k]
+			}
+		}
+		f(first, rows)
+	}
+}
+
+// factor takes the root of the Gram matrix, or where that is ill-conditioned a QR factorization.
+func (l *LeastSquares) factor() error {
+	n := len(l.columns)
+	gram := mat.NewSymDense(n, nil)
+	l.rows(func(_ int, rows *mat.Dense) { blas64.Syrk(blas.Trans, 1, rows.RawMatrix(), 1, gram.RawSymmetric()) })
+	l.upper = mat.NewTriDense(n, mat.Upper, nil)
+	var root mat.Cholesky
+	if root.Factorize(gram) && root.Cond() <= mostCondition {
+		root.UTo(l.upper)
+		return nil
+	}
+	d := l.x.RawMatrix().Rows
+	all := mat.NewDense(d, n, nil)
+	l.rows(func(first int, rows *mat.Dense) {
+		all.Slice(first, first+rows.RawMatrix().Rows, 0, n).(*mat.Dense).Copy(rows)
+	})
+	var qr mat.QR
+	qr.Factorize(all)
+	if c := qr.Cond(); !(c*float64(d)*0x1p-52 < 1) {
+		return fmt.Errorf("%w: the columns of X depend on each other (condition number %.1e)", ErrNotIdentified, c)
+	}
+	var r mat.Dense
+	qr.RTo(&r)
+	for i := range n {
+		for j := i; j < n; j++ {
+			l.upper.SetTri(i, j, r.At(i, j))
+		}
+	}
+	return nil
+}
+
+// fit are the coefficients of y, for columns of norm 1, and the residuals.
+func (l *LeastSquares) fit(y []float64) (b, residual []float64) {
+	b = make([]float64, len(l.columns))
+	l.rows(func(first int, rows *mat.Dense) {
+		for i := range rows.RawMatrix().Rows {
+			floats.AddScaled(b, y[first+i], rows.RawRowView(i))
+		}
+	})
+	solved := blas64.Vector{N: len(b), Inc: 1, Data: b}
+	blas64.Trsv(blas.Trans, l.upper.RawTriangular(), solved)
+	blas64.Trsv(blas.NoTrans, l.upper.RawTriangular(), solved)
+	residual = make([]float64, 0, len(y))
+	l.rows(func(first int, rows *mat.Dense) {
+		for i := range rows.RawMatrix().Rows {
+			residual = append(residual, y[first+i]-floats.Dot(rows.RawRowView(i), b))
+		}
+	})
+	return b, residual
+}
+
+// Residuals are those of y, which is centered where there is an intercept.
+func (l *LeastSquares) Residuals(y []float64) []float64 {
+	_, residual := l.fit(y)
+	return residual
+}
 
 // Debias removes the bias of a penalized estimate b of least squares from each of its coefficients:
 // for y = X beta + noise of variance sigma^2, X of d x p and residual = y - X b,
@@ -38,107 +158,50 @@ var ErrNotIdentified = errors.New("the coefficients are not identified")
 // observation of leverage 1, as the only one of a level, tells nothing of its noise: e^2/(1 - h)^2 is then that of all,
 // sum e^2 / sum (1 - h).
 //
-// The columns, and the residual, should be centered where there is an intercept, whose leverage, 1/d, is then that of a
-// constant. The error is ErrNotIdentified where X has not more rows than columns or is not of full column rank. The
-// cost is a QR factorization.
-func Debias(x *mat.Dense, residual []float64, ofConstant float64) (b Debiased, err error) {
-	d, p := x.Dims()
-	if len(residual) != d {
-		panic(fmt.Sprintf("risk: X is %d x %d, and the residual has %d values", d, p, len(residual)))
-	}
-	if d <= p {
-		return b, fmt.Errorf("%w: X is %d x %d, expected more rows than columns", ErrNotIdentified, d, p)
-	}
-	// Columns of norm 1, whose units do not decide about the rank.
-	q, norms := mat.DenseCopyOf(x), make([]float64, p)
-	for j := range p {
-		if norms[j] = mat.Norm(x.ColView(j), 2); norms[j] == 0 {
-			return b, fmt.Errorf("%w: column %d of X is zero", ErrNotIdentified, j)
+// The residual should be centered where there is an intercept.
+func (l *LeastSquares) Debias(residual []float64) Debiased {
+	n := len(l.columns)
+	b := Debiased{Robust: make([]float64, n), Variance: make([]float64, n)}
+	b.Shift, b.Residual = l.fit(residual)
+	noise := l.noise(b.Residual)
+	l.rows(func(first int, rows *mat.Dense) {
+		blas64.Trsm(blas.Right, blas.NoTrans, 1, l.upper.RawTriangular(), rows.RawMatrix())
+		blas64.Trsm(blas.Right, blas.Trans, 1, l.upper.RawTriangular(), rows.RawMatrix())
+		for i := range rows.RawMatrix().Rows {
+			for k, v := range rows.RawRowView(i) {
+				v /= l.norms[k]
+				b.Variance[k] += v * v
+				b.Robust[k] += v * v * noise[first+i]
+			}
 		}
+	})
+	for k, norm := range l.norms {
+		b.Shift[k] /= norm
 	}
-	for i := range d {
-		for j, row := 0, q.RawRowView(i); j < p; j++ {
-			row[j] /= norms[j]
-		}
-	}
-	var qr mat.QR
-	qr.Factorize(q)
-	if c := qr.Cond(); !(c*float64(d)*0x1p-52 < 1) {
-		return b, fmt.Errorf("%w: the columns of X depend on each other (condition number %.1e)",
-			ErrNotIdentified, c)
-	}
-	var solved mat.VecDense
-	if err := qr.SolveVecTo(&solved, false, mat.NewVecDense(d, residual)); err != nil && solved.Len() != p {
-		return b, fmt.Errorf("%w: %w", ErrNotIdentified, err)
-	}
-	var r mat.Dense
-	qr.RTo(&r)
-	upper := mat.NewTriDense(p, mat.Upper, nil)
-	for i := range p {
-		for j := i; j < p; j++ {
-			upper.SetTri(i, j, r.At(i, j))
-		}
-	}
-	var inverse mat.TriDense
-	if err := inverse.InverseTri(upper); err != nil {
-		var near mat.Condition
-		if !errors.As(err, &near) || math.IsInf(float64(near), 1) {
-			return b, fmt.Errorf("%w: %w", ErrNotIdentified, err)
-		}
-	}
-	b = Debiased{Shift: make([]float64, p), Variance: make([]float64, p),
-		Residual: slices.Clone(residual), Leverages: make([]float64, d)}
-	var left mat.VecDense // of the residual
-	left.MulVec(q, &solved)
-	var orthogonal, a mat.Dense
-	orthogonal.Mul(q, &inverse)
-	a.Mul(&orthogonal, inverse.T())
-	for i := range d {
-		row := orthogonal.RawRowView(i)
-		b.Residual[i] -= left.AtVec(i)
-		b.Leverages[i] = floats.Dot(row, row) + ofConstant
-	}
-	b.Robust = robust(&a, b.Residual, b.Leverages)
-	for j := range b.Robust {
-		b.Robust[j] /= norms[j] * norms[j]
-	}
-	for j := range p {
-		b.Shift[j] = solved.AtVec(j) / norms[j]
-		for k := j; k < p; k++ {
-			v := inverse.At(j, k) / norms[j]
-			b.Variance[j] += v * v
-		}
-	}
-	return b, nil
+	return b
 }
 
 // leastFree is the least that a leverage leaves of an observation for its residual to tell of its noise.
 const leastFree = 1e-8
 
-// robust are the sums of the squares of the columns of a, of which each observation's is weighed by its residual over
-// what its leverage leaves. An observation that the fit meets in any case has the variance of all.
-func robust(a *mat.Dense, residual, leverages []float64) []float64 {
-	_, p := a.Dims()
+// noise are the squares of residuals, each over that of what its leverage leaves. An observation that the fit meets in
+// any case has the variance of all.
+func (l *LeastSquares) noise(residual []float64) []float64 {
 	squares, free := 0.0, 0.0
 	for i, e := range residual {
-		squares, free = squares+e*e, free+1-leverages[i]
+		squares, free = squares+e*e, free+1-l.Leverages[i]
 	}
-	sums := make([]float64, p)
-	for i, e := range residual {
-		e /= 1 - leverages[i]
-		if 1-leverages[i] < leastFree {
-			e = math.Sqrt(squares / free)
+	return lists.Make(len(residual), func(i int) float64 {
+		if left := 1 - l.Leverages[i]; left >= leastFree {
+			return residual[i] * residual[i] / (left * left)
 		}
-		for j, v := range a.RawRowView(i) {
-			sums[j] += v * e * v * e
-		}
-	}
-	return sums
+		return squares / free
+	})
 }
 
-// Debiased is what [Debias] makes of a fit: Shift and Variance of its coefficients, and Robust, which needs no variance
-// of the noise. Residual and Leverages are those of least squares with all columns.
-type Debiased struct{ Shift, Variance, Robust, Residual, Leverages []float64 }
+// Debiased is what [LeastSquares.Debias] makes of a fit: Shift and Variance of its coefficients, and Robust, which
+// needs no variance of the noise. Residual is that of least squares with all columns.
+type Debiased struct{ Shift, Variance, Robust, Residual []float64 }
 
 // DebiasByScores is the same for one coefficient with a score z that need not be orthogonal to the
 // other columns, such as the residual of a LASSO of x_j on them, where p may exceed d:

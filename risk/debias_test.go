@@ -10,8 +10,19 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"surepipe/internal/lists"
 	"surepipe/risk"
 )
+
+func debias(t *testing.T, x *mat.Dense, residual []float64) (*risk.LeastSquares, risk.Debiased) {
+	t.Helper()
+	_, p := x.Dims()
+	l, err := risk.NewLeastSquares(x, lists.Upto(p), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, l.Debias(residual)
+}
 
 // Whatever b is, the debiased estimate is that of least squares, with its variances, the diagonal of
 // (X* X)^{-1}.
@@ -34,12 +45,9 @@ func TestDebiasedIsLeastSquares(t *testing.T) {
 	if err := ols.SolveVec(x, y); err != nil && ols.Len() != p {
 		t.Fatal(err)
 	}
-	debiased, err := risk.Debias(x, residual.RawVector().Data, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	full, debiased := debias(t, x, residual.RawVector().Data)
 	shift, variance := debiased.Shift, debiased.Variance
-	if rank := floats.Sum(debiased.Leverages); math.Abs(rank-float64(p)) > 1e-8 {
+	if rank := floats.Sum(full.Leverages); math.Abs(rank-float64(p)) > 1e-8 {
 		t.Errorf("the leverages sum up to %g, of %d columns", rank, p)
 	}
 	for j := range p {
@@ -68,7 +76,7 @@ func TestDebiasedIsLeastSquares(t *testing.T) {
 		robust := 0.0
 		for i := range d {
 			e := y.AtVec(i) - mat.Dot(x.RowView(i), &ols)
-			robust += math.Pow(z.AtVec(i)/size*e/(1-debiased.Leverages[i]), 2)
+			robust += math.Pow(z.AtVec(i)/size*e/(1-full.Leverages[i]), 2)
 		}
 		if math.Abs(debiased.Robust[j]/robust-1) > 1e-7 {
 			t.Errorf("variance %d by residuals is %g, expected %g", j, debiased.Robust[j], robust)
@@ -83,16 +91,15 @@ func TestDebiasedIsLeastSquares(t *testing.T) {
 }
 
 func TestDebiasRefuses(t *testing.T) {
-	if _, err := risk.Debias(mat.NewDense(2, 2, []float64{1, 0, 0, 1}), []float64{1, 2}, 0); !errors.Is(err,
-		risk.ErrNotIdentified) {
-		t.Errorf("square: %v", err)
-	}
-	if _, err := risk.Debias(mat.NewDense(3, 2, []float64{1, 2, 2, 4, 3, 6}), []float64{1, 2, 3}, 0); !errors.Is(err,
-		risk.ErrNotIdentified) {
-		t.Errorf("dependent: %v", err)
-	}
-	if _, err := risk.Debias(mat.NewDense(3, 1, nil), []float64{1, 2, 3}, 0); !errors.Is(err, risk.ErrNotIdentified) {
-		t.Errorf("zero: %v", err)
+	for name, x := range map[string]*mat.Dense{
+		"square":    mat.NewDense(2, 2, []float64{1, 0, 0, 1}),
+		"dependent": mat.NewDense(3, 2, []float64{1, 2, 2, 4, 3, 6}),
+		"zero":      mat.NewDense(3, 1, nil),
+	} {
+		_, p := x.Dims()
+		if _, err := risk.NewLeastSquares(x, lists.Upto(p), 0); !errors.Is(err, risk.ErrNotIdentified) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	if s, se := risk.DebiasByScores([]float64{1}, []float64{1}, []float64{1}, 1); !math.IsNaN(s) || !math.IsNaN(se) {
 		t.Errorf("df = d: %g, %g", s, se)
@@ -112,10 +119,7 @@ func TestErrorsByResidualsOfALoneRow(t *testing.T) {
 		}
 	}
 	x.Set(7, p-1, 3)
-	b, err := risk.Debias(x, y, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, b := debias(t, x, y)
 	squares := 0.0
 	for i, e := range b.Residual {
 		if i != 7 {
@@ -133,10 +137,7 @@ func TestErrorsByResidualsOfALoneRow(t *testing.T) {
 		}
 		without.SetRow(i, x.RawRowView(from)[:p-1])
 	}
-	rest, err := risk.Debias(without, left, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, rest := debias(t, without, left)
 	for j, v := range rest.Robust {
 		if math.Abs(b.Robust[j]/v-1) > 1e-8 {
 			t.Errorf("variance %d is %g with the row, and %g without it", j, b.Robust[j], v)

@@ -155,13 +155,13 @@ func (r *residuals) sum(t *Summary, volumes, course int, inTime bool) {
 			}
 		}
 	}
-	all := []noise.Uneven{noise.UnevenSpreads(noise.FalseAlarm, r.spreads, len(axes), along)}
+	all := []noise.Uneven{noise.UnevenSpreads(r.spreads, len(axes), along)}
 	if inTime && t.DF < mostTaken*float64(t.Values) {
-		all = append(all, noise.UnevenSpreads(noise.FalseAlarm, r.byVolume, 1,
+		all = append(all, noise.UnevenSpreads(r.byVolume, 1,
 			slices.Values([]noise.Grouping{noise.ByPlaces("volume", r.volumes, volumes)})))
 	}
 	for _, u := range all {
-		if u.By != "" && u.Greatest > leastUneven*u.Least {
+		if u.Sure() && u.Greatest > leastUneven*u.Least {
 			t.UnevenBy, t.UnevenRatio, t.LeastAt, t.GreatestAt = u.By, u.Greatest/u.Least, u.LeastAt, u.GreatestAt
 		}
 	}

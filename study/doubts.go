@@ -161,7 +161,9 @@ func (r *Swept) doubtfulChoice(all *Notes) {
 		all.Add(warning.FewRows, "there are few observations and as many coefficients, of which fits choose some: the "+
 			"least %s over such fits is often far below that of other rows; compare --criterion cv", rule.Label)
 	}
-	if rule.Diagonal && r.Estimator != nil && pipeline.LoneRows(r.Estimator.Problem.Solve()) {
+	// With another loss a default that leaves out is one without lone rows.
+	asked := !r.Options.Fallback || r.Header.LossName == ""
+	if rule.Diagonal && asked && r.Estimator != nil && pipeline.LoneRows(r.Estimator.Problem.Solve()) {
 		all.Add(warning.LoneRows, "columns of X are nearly 0 but for one row, as those of levels that come once: "+
 			"without the row they are out of the fit, which %s does not know: a fit without them seems better; "+
 			"compare --criterion cv", rule.Label)
@@ -216,7 +218,7 @@ func (r *Swept) likelihood(all *Notes) {
 	if r.Estimator == nil {
 		return
 	}
-	*all = append(*all, FitNotes(r.Estimator.Problem, r.Data, r.Chosen.Risk)...)
+	*all = append(*all, r.Diagnostics.Notes()...)
 	for _, w := range r.Chosen.Risk.Warnings() {
 		if w.Is(warning.Overdispersed) {
 			all.Add(warning.Overdispersed, "%s", w.Text)

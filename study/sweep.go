@@ -52,7 +52,9 @@ type Swept struct {
 	// Chosen is the estimate at the point that is chosen, the minimizer where the rule chooses no other. Its Risk is
 	// empty where only the lines are known.
 	Chosen pipeline.SweepPoint
-	looks  looks
+	// Diagnostics are those of Chosen, nil where there is no Estimator.
+	Diagnostics *Diagnostics
+	looks       looks
 	// undefined is the criterion whose place cross-validation has taken, "" for none.
 	undefined risk.Criterion
 }
@@ -279,6 +281,7 @@ func (r *Swept) finish(log *Log, best, chosen pipeline.SweepPoint, took time.Dur
 	}
 	s.Audits = chosen.Audits
 	if j := r.Estimator; j != nil {
+		r.Diagnostics = Diagnose(j.Problem, r.Data, chosen.Risk)
 		s.StorageResult = StorageOf(j.Problem)
 		s.Minimizer, s.Chosen = r.answer(best), r.answer(chosen)
 		s.Minimizer.InterceptResult = InterceptOf(j.Problem, best.Risk)

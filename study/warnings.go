@@ -4,9 +4,23 @@ import (
 	"math"
 	"slices"
 
+	"surepipe/input"
 	"surepipe/pipeline"
 	"surepipe/risk"
 	"surepipe/risk/warning"
+)
+
+// Those of package input stand here too, which every package below refuses bad input with.
+type (
+	Error  = input.Error
+	Option = input.Option
+)
+
+var (
+	Errorf  = input.Errorf
+	Bad     = input.Bad
+	Because = input.Because
+	Text    = input.Text
 )
 
 // Note is something to know about data, an estimator or a run, with its code. Options in its text have the names of a

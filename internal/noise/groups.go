@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// FalseAlarm is the probability of a false alarm at which noise is uneven, and leastUnequal the least standard
+	// FalseAlarm is the probability of chance below which noise is uneven, and leastUnequal the least standard
 	// deviation of the groups' spreads, over their mean, that matters.
 	FalseAlarm, leastUnequal = 1e-3, 0.1
 	// fewInGroup is the number of values from which a group says how large its spread is.
@@ -79,13 +79,13 @@ func (g *Grouping) divide(groups [][]float64, values []float64, places []int) []
 }
 
 // UnevenBy compares the variances of residuals between the groups of each grouping: Levene's test, of the distances of
-// residuals from the median of their group (Brown and Forsythe 1974), which needs no normal ones. Of the groupings
-// whose spreads are unequal it is the one in which they differ most. A false alarm has the given probability for all
-// n groupings together. LeastAt and GreatestAt are At of the groups.
-func UnevenBy(falseAlarm float64, residuals []float64, n int, groupings iter.Seq[Grouping]) (u Uneven) {
+// residuals from the median of their group (Brown and Forsythe 1974), which needs no normal ones. Of n groupings it is
+// the one whose spreads are equal with the least probability, which Chance is for all of them together. LeastAt and
+// GreatestAt are At of the groups.
+func UnevenBy(residuals []float64, n int, groupings iter.Seq[Grouping]) (u Uneven) {
 	order := lists.Upto(len(residuals)) // of their size, in all groups
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(residuals[a], residuals[b]) })
-	return mostUneven(falseAlarm/float64(n), residuals, order, groupings, func(group []float64) {
+	return mostUneven(n, residuals, order, groupings, func(group []float64) {
 		center := 0.0
 		if len(group) > 0 {
 			center = median(group)
@@ -97,14 +97,14 @@ func UnevenBy(falseAlarm float64, residuals []float64, n int, groupings iter.Seq
 }
 
 // UnevenSpreads is UnevenBy for n groupings of standard deviations of the noise.
-func UnevenSpreads(falseAlarm float64, deviations []float64, n int, groupings iter.Seq[Grouping]) (u Uneven) {
-	return mostUneven(falseAlarm/float64(n), deviations, lists.Upto(len(deviations)), groupings, func([]float64) {}, 1)
+func UnevenSpreads(deviations []float64, n int, groupings iter.Seq[Grouping]) (u Uneven) {
+	return mostUneven(n, deviations, lists.Upto(len(deviations)), groupings, func([]float64) {}, 1)
 }
 
-// mostUneven compares the spreads of each grouping, which spread makes of the values of a group, in the order of
+// mostUneven compares the spreads of each of n groupings, which spread makes of the values of a group, in the order of
 // places. Their mean squared is a variance over unit.
-func mostUneven(falseAlarm float64, values []float64, places []int, groupings iter.Seq[Grouping],
-	spread func(group []float64), unit float64) (u Uneven) {
+func mostUneven(n int, values []float64, places []int, groupings iter.Seq[Grouping], spread func(group []float64),
+	unit float64) (u Uneven) {
 	most := 0.0
 	var spreads [][]float64
 	for g := range groupings {
@@ -112,24 +112,26 @@ func mostUneven(falseAlarm float64, values []float64, places []int, groupings it
 		for _, group := range spreads {
 			spread(group)
 		}
-		low, high, differ := unequal(spreads, falseAlarm)
-		if differ > most {
-			variance := func(k int) float64 {
-				s := stat.Mean(spreads[k], nil)
-				return s * s * unit
-			}
-			most, u = differ, Uneven{variance(low), variance(high), g.By, g.At[low], g.At[high]}
+		low, high, differ, chance := unequal(spreads)
+		chance *= float64(n)
+		if differ == 0 || most > 0 && (chance > u.Chance || chance == u.Chance && differ <= most) {
+			continue
 		}
+		variance := func(k int) float64 {
+			s := stat.Mean(spreads[k], nil)
+			return s * s * unit
+		}
+		most, u = differ, Uneven{variance(low), variance(high), g.By, g.At[low], g.At[high], chance}
 	}
 	return u
 }
 
 // unequal compares the means of spreads in groups. With the mean squares B between G groups and W within them, of N
-// values, B/W has the distribution F(G - 1, N - G) where the means are equal: it must be beyond that of a probability.
-// differ is the standard deviation of the means over their mean, by (B - W)/n with n values in a group, 0 where they
-// are equal or differ by less than a tenth. low and high are the groups of the least and the greatest mean. Groups of
+// values, B/W has the distribution F(G - 1, N - G) where the means are equal, and chance is the probability that it is
+// exceeded. differ is the standard deviation of the means over their mean, by (B - W)/n with n values in a group, 0
+// where they differ by less than a tenth. low and high are the groups of the least and the greatest mean. Groups of
 // fewer than 8 values are left out.
-func unequal(groups [][]float64, probability float64) (low, high int, differ float64) {
+func unequal(groups [][]float64) (low, high int, differ, chance float64) {
 	var known []int
 	n, sum, squares, within := 0.0, 0.0, 0.0, 0.0
 	means := make([]float64, len(groups))
@@ -145,7 +147,7 @@ func unequal(groups [][]float64, probability float64) (low, high int, differ flo
 		}
 	}
 	if len(known) < 2 || !(sum > 0) {
-		return 0, 0, 0
+		return 0, 0, 0, 1
 	}
 	between := 0.0
 	low, high = known[0], known[0]
@@ -163,9 +165,9 @@ func unequal(groups [][]float64, probability float64) (low, high int, differ flo
 	within /= n - float64(len(known))
 	each := (n - squares/n) / float64(len(known)-1)
 	differ = math.Sqrt(max(between-within, 0)/each) / (sum / n)
-	f := distuv.F{D1: float64(len(known) - 1), D2: n - float64(len(known))}
-	if !(differ > leastUnequal) || f.Survival(between/within) > probability {
-		differ = 0
+	if !(differ > leastUnequal) {
+		return low, high, 0, 1
 	}
-	return low, high, differ
+	f := distuv.F{D1: float64(len(known) - 1), D2: n - float64(len(known))}
+	return low, high, differ, f.Survival(between / within)
 }

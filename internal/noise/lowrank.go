@@ -171,7 +171,7 @@ func (l leftover) below(sigma2, probability float64, groupings ...Grouping) (u U
 		if p := chiBarSurvival(sum, len(known)); p < probability {
 			low := slices.MinFunc(known, func(i, j int) int { return cmp.Compare(scores[i], scores[j]) })
 			high := slices.MaxFunc(known, func(i, j int) int { return cmp.Compare(variances[i], variances[j]) })
-			probability, u = p, Uneven{variances[low], variances[high], g.By, g.At[low], g.At[high]}
+			probability, u = p, Uneven{variances[low], variances[high], g.By, g.At[low], g.At[high], p}
 		}
 	}
 	return u

@@ -14,7 +14,12 @@ type Uneven struct {
 	// not known. LeastAt and GreatestAt are the mean brightness of the parts, or their channels, counted from 0.
 	By                  string
 	LeastAt, GreatestAt float64
+	// Chance is the probability of such a difference where the noise is even, of residuals that are compared by groups.
+	Chance float64
 }
+
+// Sure reports that the noise is uneven beyond chance.
+func (u Uneven) Sure() bool { return u.By != "" && u.Chance < FalseAlarm }
 
 // The ways in which parts differ.
 const (
@@ -83,7 +88,7 @@ func (m Image) Uneven() (u Uneven) {
 		}
 		low, high := extremes(known)
 		if high.variance > low.variance*max(unevenRatio, 1+unevenErrors*math.Hypot(low.relative, high.relative)) {
-			u = Uneven{low.variance, high.variance, by.name, low.mean, high.mean}
+			u = Uneven{low.variance, high.variance, by.name, low.mean, high.mean, 0}
 			if by.name == ByChannel {
 				u.LeastAt, u.GreatestAt = float64(low.number), float64(high.number)
 			}

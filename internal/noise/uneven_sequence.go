@@ -60,7 +60,7 @@ func UnevenSequence(y []float64) (u Uneven) {
 		low, high := extremes(known)
 		if ratio := high.variance / low.variance; ratio > unevenSteps &&
 			math.Log(ratio) > stepErrors*math.Hypot(low.relative, high.relative) {
-			u = Uneven{low.variance, high.variance, by, low.mean, high.mean}
+			u = Uneven{low.variance, high.variance, by, low.mean, high.mean, 0}
 		}
 	}
 	return u
