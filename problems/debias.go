@@ -108,15 +108,37 @@ func (p *Problem) Comparable() bool {
 // mostCompared bounds the work that nobody has asked for: d p^2.
 const mostCompared = 4e8
 
-// Uneven compares the variances of the residuals between fifths of the observations, by the fitted value and by each
-// column ([noise.UnevenBy]). column is that by which they differ most, in whose units LeastAt and GreatestAt are, or -1
-// for the fitted value.
-func (m *FullModel) Uneven() (u noise.Uneven, column int) {
-	p, mean := m.p, 0.0
-	if p.means != nil {
+// residuals are those of the model.
+func (m *FullModel) residuals() []float64 {
+	mean := 0.0
+	if m.p.means != nil {
 		mean = stat.Mean(m.y, nil)
 	}
-	residual := m.of.Residuals(lists.Make(p.D, func(i int) float64 { return m.y[i] - mean }))
+	return m.of.Residuals(lists.Make(len(m.y), func(i int) float64 { return m.y[i] - mean }))
+}
+
+// Doubts are what the residuals tell of the noise: whether it is uneven, and observations that are far from what the
+// others predict.
+type Doubts struct {
+	Uneven noise.Uneven
+	// Column is that by which the noise differs, or -1 for the fitted value.
+	Column   int
+	Outliers []risk.Outlier
+}
+
+// Doubts looks at the residuals.
+func (m *FullModel) Doubts() (d Doubts) {
+	residual := m.residuals()
+	d.Outliers = m.of.Outliers(residual)
+	d.Uneven, d.Column = m.uneven(residual)
+	return d
+}
+
+// uneven compares the variances of the residuals between fifths of the observations, by the fitted value and by each
+// column ([noise.UnevenBy]). column is that by which they differ most, in whose units LeastAt and GreatestAt are, or -1
+// for the fitted value.
+func (m *FullModel) uneven(residual []float64) (u noise.Uneven, column int) {
+	p := m.p
 	fitted := floats.SubTo(make([]float64, p.D), m.y, residual)
 	for i, h := range m.of.Leverages {
 		residual[i] /= math.Sqrt(max(1-h, leastLeft))

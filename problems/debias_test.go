@@ -158,7 +158,8 @@ func TestNoiseThatDependsOnAColumn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			u, column := full.Uneven()
+			doubts := full.Doubts()
+			u, column := doubts.Uneven, doubts.Column
 			if told := u.Sure(); told != uneven || told && (column != 4 || !(u.Greatest > 3*u.Least) ||
 				math.Abs(u.LeastAt-1000) > 3 || math.Abs(u.GreatestAt-1000) < 8) {
 				t.Errorf("uneven %t: %+v, column %d", uneven, u, column)

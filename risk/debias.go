@@ -26,6 +26,8 @@ type LeastSquares struct {
 	norms   []float64
 	upper   *mat.TriDense // X'X = U'U of columns of norm 1
 	buffer  []float64
+	// ofConstant is the leverage of an intercept.
+	ofConstant float64
 }
 
 // NewLeastSquares factors the given columns of X. ofConstant is the leverage of an intercept, 1/d, or 0. The error is
@@ -36,7 +38,8 @@ func NewLeastSquares(x *mat.Dense, columns []int, ofConstant float64) (*LeastSqu
 	if d <= n {
 		return nil, fmt.Errorf("%w: X is %d x %d, expected more rows than columns", ErrNotIdentified, d, n)
 	}
-	l := &LeastSquares{x: x, columns: columns, norms: make([]float64, n), buffer: make([]float64, min(d, rowsAtOnce)*n)}
+	l := &LeastSquares{x: x, columns: columns, norms: make([]float64, n), ofConstant: ofConstant,
+		buffer: make([]float64, min(d, rowsAtOnce)*n)}
 	for k, j := range columns { // columns of norm 1, whose units do not decide about the rank
 		if l.norms[k] = mat.Norm(x.ColView(j), 2); l.norms[k] == 0 {
 			return nil, fmt.Errorf("%w: column %d of X is zero", ErrNotIdentified, j)

@@ -3,6 +3,7 @@ package study
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -11,9 +12,9 @@ import (
 
 	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/lists"
-	"surepipe/internal/noise"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/risk"
 	"surepipe/risk/warning"
 )
 
@@ -28,29 +29,34 @@ type Diagnostics struct {
 
 type fullModel struct {
 	*problems.FullModel
-	uneven noise.Uneven
-	column int
+	problems.Doubts
 }
 
 // Diagnose returns the diagnostics of a fit to data. It costs nothing before they are asked for.
 func Diagnose(p *problems.Problem, data problems.Data, risk pipeline.Risk) *Diagnostics {
 	return &Diagnostics{p, data, risk, sync.OnceValues(func() (m fullModel, err error) {
 		if m.FullModel, err = p.FullModel(data.Y); err == nil {
-			m.uneven, m.column = m.Uneven()
+			m.Doubts = m.FullModel.Doubts()
 		}
 		return m, err
 	})}
 }
 
-// Notes are the warnings of the fit about its data: coefficients without bound, and noise whose variance differs.
+// Notes are the warnings of the fit about its data: coefficients without bound, noise whose variance differs, and
+// values of y that are far from what the others predict.
 func (d *Diagnostics) Notes() (all Notes) {
 	if d.unbounded(&all); !d.Problem.Comparable() {
 		return all
 	}
-	if full, err := d.full(); err == nil && full.uneven.Sure() {
-		u, by := full.uneven, "the fitted value"
-		if full.column >= 0 {
-			by = CoefficientNames(d.Data, d.Problem)[full.column]
+	full, err := d.full()
+	if err != nil {
+		return all
+	}
+	d.outliers(&all, full.Outliers)
+	if u := full.Uneven; u.Sure() {
+		by := "the fitted value"
+		if full.Column >= 0 {
+			by = CoefficientNames(d.Data, d.Problem)[full.Column]
 		}
 		all.Add(warning.UnevenNoise, "the variance of the noise about least squares is %.3g where %s is about %.3g, "+
 			"and %.3g where it is about %.3g: sigma2, SURE, GCV and error bars take it for the same everywhere; "+
@@ -59,6 +65,22 @@ func (d *Diagnostics) Notes() (all Notes) {
 			u.Greatest, u.GreatestAt)
 	}
 	return all
+}
+
+// outliers notes values of y that are far from what the others predict.
+func (d *Diagnostics) outliers(all *Notes, found []risk.Outlier) {
+	if len(found) == 0 {
+		return
+	}
+	of := found[0]
+	values := fmt.Sprintf("y is %.4g in row %d, counted from 1, where", d.Data.Y[of.At], of.At+1)
+	if n := len(found); n > 1 {
+		values = fmt.Sprintf("%d values of y stand out; the first is %.4g in row %d, counted from 1, where", n,
+			d.Data.Y[of.At], of.At+1)
+	}
+	all.Add(warning.Outliers, "%s the other rows predict %.4g: it is %.2g standard deviations of their residuals off, "+
+		"and none of them is more than %.2g: a wrong value decides the fit, sigma2 and all criteria; correct it, leave "+
+		"the row out, or take --loss huber", values, d.Data.Y[of.At]-of.Residual, of.Errors, found[len(found)-1].Next)
 }
 
 // Coefficients are those of the fit. sigma2 is the variance of the noise, 0 where it is not known. The error is that of
@@ -81,7 +103,7 @@ func (d *Diagnostics) Coefficients(ctx context.Context, sigma2 float64) (c Coeff
 		of := full.Debiased(risk.MuHat, all)
 		debiased, errs = of.Values, of.Robust
 		c.DebiasedBy, c.DebiasedSigma2 = ByOrthogonalScores, ByResiduals
-		if full.uneven.By != "" && full.uneven.Chance < doubtful {
+		if full.Uneven.By != "" && full.Uneven.Chance < doubtful {
 			break
 		}
 		if c.DebiasedSigma2 = "sigma2"; sigma2 == 0 {

@@ -51,7 +51,8 @@ var (
 	Outliers = row(Kind{Code: "outliers", Severity: Caution, Run: true,
 		Says: "values of a sequence, or pixels of an image, stand out from all their neighbours, or entries of a " +
 			"matrix from its low rank, by more than five standard deviations of the noise, which has heavy tails, or " +
-			"hot pixels, or spikes of a series: `--sigma2 auto` does not see them, or counts them for noise, and " +
+			"hot pixels, or spikes of a series, or a value of a regression from what all others predict, by five " +
+			"times more than any of these: `--sigma2 auto` does not see them, or counts them for noise, and " +
 			"SURE and GCV choose fits that follow them",
 		Do: "leave wrong values out, empty in a table with `--missing drop`, which estimates them; put the median of " +
 			"their neighbours in the place of hot pixels; of a matrix take `robust-pca`; where they are peaks of the " +
