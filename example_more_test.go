@@ -158,7 +158,7 @@ func ExampleOwn() {
 	path, err := e.Sweep(ctx, surepipe.Grid{Lambda: "0.05:1:6"})
 	check(err)
 	fmt.Printf("%s chooses %.2f\n", path.Summary.Criterion, *path.Summary.Chosen.Lambda)
-	// Output: alo chooses 0.50
+	// Output: cv chooses 1.00
 }
 
 // A function of y alone.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	"surepipe/internal/lists"
@@ -17,14 +18,20 @@ func (f Family) regularizer(grid [][]float64) (_ prox.Prox, err error) {
 	return f.Regularizer(least)
 }
 
-// hand yields a point of the grid, or withholds it where none has had a value so far and another criterion may take
-// the place of the sweep's.
+// mostWithheld is the number of observations up to which all points of a grid are withheld.
+const mostWithheld = 1000
+
+// hand yields a point of the grid, or withholds it where another criterion may take the place of its own: while none
+// has had a value, or for a small sweep by leave-one-out of another loss, whose values may end where a plane separates
+// the classes, until all are known.
 func (s *sweep) hand(p SweepPoint) bool {
 	if s.o.Criterion.Rule().Diagonal && s.why == nil {
 		s.why = p.ALOErr
 	}
 	if s.waits {
-		if v, _ := s.o.Criterion.Rule().Value(p.Fitted()); v != v {
+		rule := s.o.Criterion.Rule()
+		small := rule.Diagonal && lossName(s.f.Problem) != "" && len(s.grid) == 1 && len(s.y) <= mostWithheld
+		if v, _ := rule.Value(p.Fitted()); v != v || small {
 			s.withheld = append(s.withheld, p)
 			return true
 		}
@@ -44,16 +51,36 @@ func (s *sweep) release() bool {
 	return true
 }
 
-// fallBack goes on by cross-validation where the criterion is not defined at any point of the grid.
+// known reports whether the criterion is defined at the minimizer and next to it.
+func (s *sweep) known() bool {
+	if !s.best.defined() {
+		return false
+	}
+	for _, i := range []int{s.best.index - 1, s.best.index + 1} {
+		if i >= 0 && i < s.total && math.IsNaN(s.values[i].Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// fallBack goes on by cross-validation where the criterion is not defined at any point of the grid, or next to its
+// least.
 func (s *sweep) fallBack(ctx context.Context) error {
 	if !s.waits {
 		return nil
 	}
-	undefined := s.undefined()
-	s.o.Criterion = risk.CV
-	if !predicts(s.f.Problem) || s.o.checkFolds(len(s.y)) != nil {
+	undefined, can := s.undefined(), predicts(s.f.Problem) && s.o.checkFolds(len(s.y)) == nil
+	switch {
+	case s.known() || s.best.defined() && !can:
+		if s.waits = false; !s.release() {
+			return errStopped
+		}
+		return nil
+	case !can:
 		return undefined
 	}
+	s.o.Criterion = risk.CV
 	for _, on := range s.instances {
 		on.compare.Criterion = risk.CV
 	}

@@ -121,7 +121,8 @@ hutch++. Where observations have leverages (D_ii) too near to 1 for the probes a
 left out, and alo_unresolved is their number. Where the trace takes no probes alo
 comes with --alo: from the exact diagonal where that is cheap or --trace is exact, else
 from 48 probes`,
-		Undefined:  "at each of them some observation determines its own fit, or rests on too few probes",
+		Undefined: "there some observation determines its own fit, rests on too few probes, or moves the fit to " +
+			"another curvature of the loss",
 		Value:      Fitted.alo,
 		Text:       textOfALO,
 		Difference: ofALO,

@@ -79,8 +79,9 @@ func (d *Diagnostics) outliers(all *Notes, found []risk.Outlier) {
 			d.Data.Y[of.At], of.At+1)
 	}
 	all.Add(warning.Outliers, "%s the other rows predict %.4g: it is %.2g standard deviations of their residuals off, "+
-		"and none of them is more than %.2g: a wrong value decides the fit, sigma2 and all criteria; correct it, leave "+
-		"the row out, or take --loss huber", values, d.Data.Y[of.At]-of.Residual, of.Errors, found[len(found)-1].Next)
+		"and none of them is more than %.2g: a wrong value decides the fit, sigma2 and all criteria; correct it, "+
+		"leave the row out, or take --loss huber", values, d.Data.Y[of.At]-of.Residual, of.Errors,
+		found[len(found)-1].Next)
 }
 
 // Coefficients are those of the fit. sigma2 is the variance of the noise, 0 where it is not known. The error is that of

@@ -87,8 +87,8 @@ func (r *Swept) Doubts() (all Notes) {
 		}
 	}
 	if c := r.undefined; c != "" {
-		all.Add(warning.FallsBack, "the criterion %s is not defined at any point of the grid: %s; the minimum is that "+
-			"of cross-validation", c, c.Rule().Undefined)
+		all.Add(warning.FallsBack, "the criterion %s is not defined at any point of the grid, or not next to its "+
+			"least: %s; the minimum is that of cross-validation", c, c.Rule().Undefined)
 	}
 	if unsure > 0 {
 		all.Add(warning.Unsure, "at %d of %d points the error bar of %s exceeds its value, or most observations have "+

@@ -163,3 +163,32 @@ func TestUndefinedDefaultFallsBackToCrossValidation(t *testing.T) {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 }
+
+// Where each plant has one outcome, leave-one-out is known for large weights only, and its least there is next to where
+// it is not known.
+func TestPlantsThatSeparateOutcomesFallBackToCrossValidation(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("plant,uptake,cold\n")
+	for i := range 84 {
+		fmt.Fprintf(&table, "p%d,%d,%d\n", i/7, 10+(i*37)%23, i/7%2)
+	}
+	path := filepath.Join(t.TempDir(), "plants.csv")
+	if err := os.WriteFile(path, []byte(table.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	status, stdout, stderr := command(t, "sweep", "--problem", "lasso", "--data", path, "--response", "cold", "--loss",
+		"logistic", "--lambda", "0.001max:max:15", "--json")
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	var s struct {
+		Criterion string
+		Minimizer struct{ Criteria map[string]float64 }
+		Warnings  []struct{ Code string }
+	}
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &s); err != nil || status != 0 {
+		t.Fatalf("status %d: %v: %s", status, err, stderr)
+	}
+	if s.Criterion != "cv" || !(s.Minimizer.Criteria["cv"] < 0.01) ||
+		!strings.Contains(fmt.Sprint(s.Warnings), "criterion-undefined") {
+		t.Errorf("%+v", s)
+	}
+}

@@ -146,8 +146,9 @@ var (
 		Do: "extend the grid, further than the sweep itself has gone; where the criterion is the same beyond, the " +
 			"data ask for no more"})
 	FallsBack = row(Kind{Code: "criterion-undefined", Severity: Caution,
-		Says: "the default criterion is not defined at any point of the grid, and cross-validation takes its place",
-		Do:   "extend the grid to larger weights, or give `--criterion cv`"})
+		Says: "the default criterion is not defined at any point of the grid, or next to its least, and " +
+			"cross-validation takes its place",
+		Do: "extend the grid to larger weights, or give `--criterion cv`"})
 	NotRefined = row(Kind{Code: "not-refined",
 		Says: "the minimizer is that of the grid", Do: "run the same `sweep` with its file and `--resume`"})
 	EarlierSamples = row(Kind{Code: "earlier-samples",
