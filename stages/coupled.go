@@ -131,7 +131,8 @@ func (m *leavers) settle(ctx context.Context) (unsettled []int, err error) {
 	open := lists.Upto(len(m.moves) / d)
 	next, fits := make([]float64, len(m.moves)), make([]leaver, len(open))
 	for k := range fits {
-		fits[k] = leaver{x: make([]float64, d), to: make([]float64, d), rest: make([]float64, d)}
+		all := make([]float64, 4*d)
+		fits[k] = leaver{x: all[:d], to: all[d : 2*d], rest: all[2*d : 3*d], at: all[3*d:]}
 	}
 	each := func(f func(at int)) {
 		parallel.Ranges(len(open), max(atATime/d, 1), func(lo, hi int) {
@@ -143,7 +144,7 @@ func (m *leavers) settle(ctx context.Context) (unsettled []int, err error) {
 	for range mostTowards {
 		each(func(at int) {
 			k, force := open[at], next[at*d:][:d]
-			m.without(k, force, m.at(k))
+			m.without(k, force, floats.AddTo(fits[k].at, m.z, m.moves[k*d:][:d]))
 			floats.SubTo(force, m.slope, force)
 			m.root.InverseAdjoint(force, force)
 			floats.Add(force, fits[k].x)
@@ -161,19 +162,26 @@ func (m *leavers) settle(ctx context.Context) (unsettled []int, err error) {
 	return open, m.j.view.Err()
 }
 
-// leaver is a fit without an observation: x, where the step before it has led, and what that step was.
+// leaver is a fit without an observation: x, where the step before it has led, and what that step was. at is memory.
 type leaver struct {
 	x, to, rest   []float64
+	at            []float64
 	first         float64 // the largest entry of dz by the first step
 	stepped, done bool
 }
 
 // step takes the step that leads to the vector to, and sets dz.
 func (f *leaver) step(m *leavers, to, dz []float64) {
-	before, size, change := slices.Clone(dz), 0.0, 0.0
+	copy(f.at, dz)
 	m.root.Inverse(dz, to)
+	size, change := 0.0, 0.0
 	for i, v := range dz {
-		size, change = max(size, math.Abs(v)), max(change, math.Abs(v-before[i]))
+		if a := math.Abs(v); a > size || a != a {
+			size = a
+		}
+		if a := math.Abs(v - f.at[i]); a > change || a != a {
+			change = a
+		}
 	}
 	if !f.stepped {
 		f.first = size

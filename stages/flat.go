@@ -201,10 +201,7 @@ func (f *flatness) ahead(leverages []float64) (losses, open []float64) {
 // refits are the losses of some observations in the fits without each of them, and whether steps do not lead there.
 func (j *Job) refits(ctx context.Context, f *flatness, places []int) (losses []float64, unsettled []bool, err error) {
 	d := len(f.z)
-	root := make(roots, d)
-	for i, w := range f.w {
-		root[i] = math.Sqrt(w)
-	}
+	root := rootsOf(f.w)
 	var one sync.Mutex // of the device's memory
 	y, slope := j.view.Put(f.y, 1, d), j.view.Alloc(1, d)
 	defer array.Free(y, slope)
@@ -229,23 +226,25 @@ func (j *Job) refits(ctx context.Context, f *flatness, places []int) (losses []f
 	return losses, unsettled, err
 }
 
-// roots is a diagonal [loss.Root].
-type roots []float64
+// roots are those of weights, and their inverses, 0 for a weight of 0: a diagonal [loss.Root].
+type roots struct{ root, inverse []float64 }
 
-func (r roots) Forward(dst, v []float64) { floats.MulTo(dst, r, v) }
-func (r roots) Adjoint(dst, v []float64) { floats.MulTo(dst, r, v) }
+func rootsOf(weights []float64) roots {
+	r := roots{lists.Map(weights, math.Sqrt), make([]float64, len(weights))}
+	for i, v := range r.root {
+		if v > 0 {
+			r.inverse[i] = 1 / v
+		}
+	}
+	return r
+}
+
+func (r roots) Forward(dst, v []float64) { floats.MulTo(dst, r.root, v) }
+func (r roots) Adjoint(dst, v []float64) { floats.MulTo(dst, r.root, v) }
 func (r roots) Columns(x []float64, n int) {
-	for i, v := range r {
+	for i, v := range r.root {
 		floats.Scale(v, x[i*n:][:n])
 	}
 }
 func (r roots) InverseAdjoint(dst, v []float64) { r.Inverse(dst, v) }
-func (r roots) Inverse(dst, v []float64) {
-	for i, s := range r {
-		if s > 0 {
-			dst[i] = v[i] / s
-		} else {
-			dst[i] = 0
-		}
-	}
-}
+func (r roots) Inverse(dst, v []float64)        { floats.MulTo(dst, r.inverse, v) }

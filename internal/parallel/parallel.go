@@ -52,8 +52,11 @@ var (
 
 // Do runs the parts 0 to n-1 of a loop on all idle processors.
 func Do(n int, body Loop) {
-	procs := runtime.GOMAXPROCS(0)
-	if n <= 1 || procs == 1 {
+	procs := 1
+	if n > 1 {
+		procs = runtime.GOMAXPROCS(0) // takes a lock of all
+	}
+	if procs == 1 {
 		for i := range n {
 			body.Part(i)
 		}

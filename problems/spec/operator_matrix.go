@@ -109,10 +109,17 @@ func linesOf(m *stored.Matrix) outofcore.Lines {
 	return l
 }
 
+// atATime is the number of entries of a matrix that one processor looks at.
+const atATime = 1 << 14
+
 func newDense(dev array.Device, x *mat.Dense, name string) (*linops.Dense, error) {
 	d, p := x.Dims()
 	most := make([]float64, d) // NaN or Inf where a row has one
-	parallel.For(d, func(i int) { most[i] = check.MaxAbs(x.RawRowView(i)) })
+	parallel.Ranges(d, max(atATime/max(p, 1), 1), func(from, to int) {
+		for i := from; i < to; i++ {
+			most[i] = check.MaxAbs(x.RawRowView(i))
+		}
+	})
 	largest := 0.0
 	for i, v := range most {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
