@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/input"
 	"surepipe/internal/lists"
 	"surepipe/stages"
@@ -243,11 +245,7 @@ func (e *evaluations) at(ctx context.Context, x []float64) (f []float64, err err
 }
 
 func step(y []float64, h float64, v []float64) []float64 {
-	x := make([]float64, len(y))
-	for i, u := range y {
-		x[i] = u + h*v[i]
-	}
-	return x
+	return floats.AddScaledTo(make([]float64, len(y)), y, h, v)
 }
 
 func own(err error) error {

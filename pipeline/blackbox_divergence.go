@@ -231,10 +231,7 @@ func (*secants) Release() {}
 // checkStep rejects a step that rounding swallows: a difference of values of size ||y||_inf is then
 // rounding errors over eps.
 func checkStep(eps float64, y []float64) error {
-	largest := 0.0
-	for _, v := range y {
-		largest = max(largest, math.Abs(v))
-	}
+	largest := floats.Norm(y, math.Inf(1))
 	if least := leastStep * largest; eps < least {
 		return refuse("Eps", eps, "eps is %g, expected at least %.3g: differences at a smaller step are rounding "+
 			"errors of y, whose largest value is %.3g", eps, least, largest)

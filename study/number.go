@@ -45,15 +45,6 @@ func (x Number) MarshalJSON() ([]byte, error) {
 	}
 }
 
-// SquaredDistance is ||a - b||^2.
-func SquaredDistance(a, b []float64) float64 {
-	sum := 0.0
-	for i, v := range a {
-		sum += (v - b[i]) * (v - b[i])
-	}
-	return sum
-}
-
 // Weight is nil for NaN, which stands for a weight that the problem does not have.
 func Weight(v float64) *Number {
 	if math.IsNaN(v) {

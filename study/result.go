@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk"
@@ -167,7 +169,7 @@ func (r *Result) Fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	r.Trace = TraceResult{risk.Trace.Estimator, risk.Trace.Queries, risk.Trace.Seed}
 	r.Seconds = SecondsResult{risk.Solve.Seconds(), risk.Divergence.Seconds(), risk.Total.Seconds()}
 	if mu != nil {
-		loss := SquaredDistance(risk.MuHat, mu)
+		loss := math.Pow(floats.Distance(risk.MuHat, mu, 2), 2)
 		r.Loss = &loss
 	}
 }

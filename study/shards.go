@@ -3,12 +3,14 @@ package study
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -121,45 +123,46 @@ func (s *Shards) each(ctx context.Context, take func(line []byte) error) error {
 		if first == end {
 			continue
 		}
-		err := eachLine(s.in, s.Files[i].Path, func(n int, line []byte) error {
-			if err := ctx.Err(); err != nil || n == 0 || n > end-first {
-				return err
+		n := 0
+		for line, err := range completeLines(s.in, s.Files[i].Path) {
+			if err = cmp.Or(err, ctx.Err()); err == nil && n > 0 && n <= end-first {
+				err = take(line)
 			}
-			return take(line)
-		})
-		if err != nil {
-			return fmt.Errorf("%s: %w", filepath.Base(s.Files[i].Path), err)
+			if err != nil {
+				return fmt.Errorf("%s: %w", filepath.Base(s.Files[i].Path), err)
+			}
+			n++
 		}
 	}
 	return nil
 }
 
-// eachLine passes the complete lines of a file, without their newlines; the first has number 0. An
-// incomplete last line, of a task that was killed, is left out.
-func eachLine(files fs.FS, path string, take func(n int, line []byte) error) error {
-	file, err := files.Open(path)
-	if err != nil {
-		var reason *fs.PathError
-		if errors.As(err, &reason) {
-			return reason.Err
-		}
-		return err
-	}
-	defer file.Close()
-	r := bufio.NewReaderSize(file, 1<<16)
-	for n := 0; ; n++ {
-		line, err := r.ReadBytes('\n')
-		if err == io.EOF {
-			if n == 0 {
-				return errors.New("it has no complete line")
-			}
-			return nil
-		}
+// completeLines are those of a file, without their newlines. An incomplete last one, of a task that was killed, is left
+// out.
+func completeLines(files fs.FS, path string) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		file, err := files.Open(path)
 		if err != nil {
-			return err
+			var reason *fs.PathError
+			if errors.As(err, &reason) {
+				err = reason.Err
+			}
+			yield(nil, err)
+			return
 		}
-		if err := take(n, bytes.TrimSuffix(line, []byte("\n"))); err != nil {
-			return err
+		defer file.Close()
+		r := bufio.NewReaderSize(file, 1<<16)
+		for some := false; ; some = true {
+			line, err := r.ReadBytes('\n')
+			if err == io.EOF && some {
+				return
+			}
+			if err == io.EOF {
+				err = errors.New("it has no complete line")
+			}
+			if !yield(bytes.TrimSuffix(line, []byte("\n")), err) || err != nil {
+				return
+			}
 		}
 	}
 }
@@ -168,57 +171,49 @@ func eachLine(files fs.FS, path string, take func(n int, line []byte) error) err
 // must be the one that belongs there. A last line that is no JSON counts as incomplete: a machine
 // that loses power can leave one.
 func checkShard(files fs.FS, path string) (h ShardHeader, lines int, err error) {
-	bad := 0 // number of the line that is no JSON
-	err = eachLine(files, path, func(n int, line []byte) error {
-		if n == 0 {
-			h, err = ParseShardHeader(line)
-			return err
-		}
-		if bad > 0 {
-			return fmt.Errorf("line %d is not JSON", bad+1)
-		}
-		if !json.Valid(line) {
+	n, bad := 0, 0 // numbers of the line, and of the one that is no JSON
+	for line, err := range completeLines(files, path) {
+		switch {
+		case err != nil:
+			return h, lines, err
+		case n == 0:
+			if h, err = ParseShardHeader(line); err != nil {
+				return h, lines, err
+			}
+		case bad > 0:
+			return h, lines, fmt.Errorf("line %d is not JSON", bad+1)
+		case !json.Valid(line):
 			bad = n
-			return nil
+		default:
+			if first, end := h.linesOf(h.Shard.Index); n > end-first {
+				return h, lines, fmt.Errorf("it has more lines than its shard's %d", end-first)
+			}
+			if err := h.place(n-1, line); err != nil {
+				return h, lines, fmt.Errorf("line %d: %w", n+1, err)
+			}
+			lines = n
 		}
-		if first, end := h.linesOf(h.Shard.Index); n > end-first {
-			return fmt.Errorf("it has more lines than its shard's %d", end-first)
-		}
-		if err := h.place(n-1, line); err != nil {
-			return fmt.Errorf("line %d: %w", n+1, err)
-		}
-		lines = n
-		return nil
-	})
-	return h, lines, err
+		n++
+	}
+	return h, lines, nil
 }
 
+// sameLines rejects files of which one of so many lines after the first differs.
 func sameLines(files fs.FS, a, b string, lines int) error {
-	var want [][]byte
-	stop := errors.New("enough")
-	err := eachLine(files, a, func(n int, line []byte) error {
-		if n > lines {
-			return stop
+	next, stop := iter.Pull2(completeLines(files, b))
+	defer stop()
+	n := 0
+	for line, err := range completeLines(files, a) {
+		other, failed, _ := next()
+		if err := cmp.Or(err, failed); err != nil || n > lines {
+			return err
 		}
-		want = append(want, line)
-		return nil
-	})
-	if err != nil && !errors.Is(err, stop) {
-		return err
-	}
-	err = eachLine(files, b, func(n int, line []byte) error {
-		if n > lines {
-			return stop
-		}
-		if n > 0 && !bytes.Equal(WithoutTimes(line), WithoutTimes(want[n])) {
+		if n > 0 && !bytes.Equal(WithoutTimes(line), WithoutTimes(other)) {
 			return fmt.Errorf("line %d of them differs", n+1)
 		}
-		return nil
-	})
-	if errors.Is(err, stop) {
-		return nil
+		n++
 	}
-	return err
+	return nil
 }
 
 // WithoutTimes is JSON without the keys "seconds", and further ones, at any depth.

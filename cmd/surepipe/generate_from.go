@@ -38,7 +38,7 @@ func (f *generateFlags) addNoise(cmd *cobra.Command) error {
 		return study.Errorf("--out is %q, but this format's compression removes noise: expected %s", f.out,
 			dataio.Extensions(kept))
 	}
-	mu, err := readOne(f.from)
+	mu, err := readImage(f.from)
 	if err != nil {
 		return err
 	}
@@ -70,24 +70,18 @@ func (f *generateFlags) addNoise(cmd *cobra.Command) error {
 	return nil
 }
 
-// readOne reads a file's only array, integers of a numpy file as an image.
-func readOne(path string) (dataio.Array, error) {
-	set, err := dataio.Open(path)
+// readImage reads a file's only array, integers of a numpy file as an image.
+func readImage(path string) (dataio.Array, error) {
+	a, err := dataio.ReadOne(path, dataio.TableOptions{}, func(s *dataio.Set, name string) (dataio.Array, error) {
+		a, err := s.Floats(name)
+		if err == nil {
+			err = cmp.Or(a.CheckFinite(), design.CheckArray(a))
+		}
+		s.Image(&a)
+		return a, err
+	})
 	if err != nil {
-		return dataio.Array{}, study.Bad(err)
+		return a, study.Bad(err)
 	}
-	defer set.Close()
-	name, err := set.Only()
-	if err != nil {
-		return dataio.Array{}, study.Errorf("%s: %w", path, err)
-	}
-	a, err := set.Floats(name)
-	if err == nil {
-		err = cmp.Or(a.CheckFinite(), design.CheckArray(a))
-	}
-	if err != nil {
-		return dataio.Array{}, study.Errorf("%s: %w", path, err)
-	}
-	set.Image(&a)
 	return a, nil
 }

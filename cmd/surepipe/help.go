@@ -9,6 +9,7 @@ import (
 
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/internal/dataio"
+	"surepipe/internal/lists"
 	"surepipe/internal/noise"
 	"surepipe/loss"
 	"surepipe/pipeline"
@@ -16,16 +17,23 @@ import (
 	"surepipe/risk"
 )
 
-func formatsHelp() string {
+// listed is a row of a list: a name in a column of that width, and what is to be said of it, which may have lines.
+func listed(width int, name, text string) string {
 	var b strings.Builder
-	for _, f := range dataio.Formats() {
-		names := strings.Join(f.Extensions, ", ")
-		for line := range strings.Lines(f.Help) {
-			fmt.Fprintf(&b, "  %-14s %s\n", names, strings.TrimSuffix(line, "\n"))
-			names = ""
-		}
+	for line := range strings.Lines(text) {
+		fmt.Fprintf(&b, "  %-*s %s\n", width, name, strings.TrimSuffix(line, "\n"))
+		name = ""
 	}
 	return b.String()
+}
+
+// list is a list with such a row for each of some things.
+func list[T any](of []T, row func(T) string) string { return strings.Join(lists.Map(of, row), "") }
+
+func formatsHelp() string {
+	return list(dataio.Formats(), func(f dataio.Format) string {
+		return listed(14, strings.Join(f.Extensions, ", "), f.Help)
+	})
 }
 
 //go:embed text
@@ -55,11 +63,9 @@ func dataHelp() string {
 }
 
 func methodsOfSigma2() string {
-	var b strings.Builder
-	for _, m := range noise.Methods() {
-		b.WriteString(cli.Hanging(fmt.Sprintf("  %-22s", m.Name), strings.Fields(m.Help), 96))
-	}
-	return b.String()
+	return list(noise.Methods(), func(m noise.Method) string {
+		return cli.Hanging(fmt.Sprintf("  %-22s", m.Name), strings.Fields(m.Help), 96)
+	})
 }
 
 // layoutHelp lists the arrays of the named problems, grouping those with the same layout.
@@ -72,15 +78,7 @@ func layoutHelp() string {
 		}
 		names[n.Layout] = append(names[n.Layout], n.Name)
 	}
-	var s strings.Builder
-	for _, l := range layouts {
-		who := strings.Join(names[l], ", ")
-		for line := range strings.SplitSeq(l.Arrays, "\n") {
-			fmt.Fprintf(&s, "  %-32s %s\n", who, line)
-			who = ""
-		}
-	}
-	return s.String()
+	return list(layouts, func(l problems.Layout) string { return listed(32, strings.Join(names[l], ", "), l.Arrays) })
 }
 
 // criteriaHelp explains the numbers by which weights may be chosen.
@@ -89,34 +87,23 @@ func criteriaHelp() string {
 	b.WriteString("Beside SURE, these numbers need no sigma2 (df is the divergence, RSS the residual):\n\n")
 	for r := range risk.Rules() {
 		if !r.Sigma2 {
-			writeTerm(&b, string(r.Name), r.Help)
+			b.WriteString(listed(10, string(r.Name), r.Help))
 		}
 	}
-	writeTerm(&b, "sigma2_df", "RSS / (d - df): an estimate of sigma2, too large by the squared bias of the fit")
+	b.WriteString(listed(10, "sigma2_df",
+		"RSS / (d - df): an estimate of sigma2, too large by the squared bias of the fit"))
 	b.WriteString("\nWithout sigma2 everything else is computed, and SURE and its error are left out.")
 	return b.String()
 }
 
-func writeTerm(b *strings.Builder, name, text string) {
-	for line := range strings.Lines(text) {
-		fmt.Fprintf(b, "  %-10s %s\n", name, strings.TrimSuffix(line, "\n"))
-		name = ""
-	}
-}
-
 func lossesHelp() string {
-	var b strings.Builder
-	b.WriteString("The losses are\n\n")
-	for _, k := range loss.Kinds() {
-		writeTerm(&b, k.Name, cmp.Or(k.Help, "1/2 ||A b - y||^2"))
-	}
-	return b.String() + "\n" + helpText("loss")
+	return "The losses are\n\n" + list(loss.Kinds(), func(k loss.Kind) string {
+		return listed(10, k.Name, cmp.Or(k.Help, "1/2 ||A b - y||^2"))
+	}) + "\n" + helpText("loss")
 }
 
 func methodsHelp() string {
-	var b strings.Builder
-	for _, row := range pipeline.BlackBoxRows() {
-		fmt.Fprintf(&b, "  %-18s %s\n", row.Name, strings.ReplaceAll(row.Help, "\n", "\n"+strings.Repeat(" ", 21)))
-	}
-	return b.String()
+	return list(pipeline.BlackBoxRows(), func(row pipeline.BlackBoxRow) string {
+		return listed(18, string(row.Name), row.Help)
+	})
 }

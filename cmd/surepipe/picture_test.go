@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"surepipe/internal/dataio"
-	"surepipe/study"
 )
 
 // --picture draws images of every kind of data, with the numbers that belong to them, and leaves the
@@ -84,10 +83,17 @@ func TestPictures(t *testing.T) {
 	o := object(t, "run", "--spec", mri, "--truth", in("mri.npz")+":image")
 	fit := in("fit.npy")
 	object(t, "run", "--spec", mri, "--out", fit)
-	if loss := study.SquaredDistance(readNumbers(t, fit),
+	if loss := squaredDistance(readNumbers(t, fit),
 		readNumbers(t, in("mri.npz")+":image")); math.Abs(loss-o["signal_loss"].(float64)) > 1e-12 {
 		t.Errorf("signal_loss is %v, that of --out %v", o["signal_loss"], loss)
 	}
+}
+
+func squaredDistance(a, b []float64) (sum float64) {
+	for i, v := range a {
+		sum += (v - b[i]) * (v - b[i])
+	}
+	return sum
 }
 
 // readNumbers is the only array of a file.

@@ -42,7 +42,7 @@ func TestSweepSaysHowSureItsChoiceIs(t *testing.T) {
 		*s.Difference[c.Index] > *s.DifferenceStdErr[c.Index] {
 		t.Errorf("chosen %+v, the minimizer is %+v", c, s.Minimizer)
 	}
-	near(t, "residual of --out", study.SquaredDistance(readArray(t, "../../testdata/diabetes.npz", "y"),
+	near(t, "residual of --out", squaredDistance(readArray(t, "../../testdata/diabetes.npz", "y"),
 		readArray(t, out, "mu_hat")), *points[s.Chosen.Index].Residual)
 	table := readOnly(t, csv)
 	for i, row := range slices.Collect(slices.Chunk(table.Data, table.Shape[1])) {

@@ -168,7 +168,7 @@ func TestSweepWritesItsFiles(t *testing.T) {
 				}
 			}
 			mu, muHat := readArray(t, data, "mu"), readArray(t, out, "mu_hat")
-			near(t, "loss of --out", study.SquaredDistance(muHat, mu), *s.Minimizer.Loss)
+			near(t, "loss of --out", squaredDistance(muHat, mu), *s.Minimizer.Loss)
 
 			table := readOnly(t, csv)
 			if table.Shape[0] != len(points) {

@@ -2,7 +2,7 @@
 //
 //	POST   /fit?response=NAME             a table in; the minimum of a sweep and the coefficients out
 //	POST   /denoise                       an image in; the image of least estimated risk out
-//	POST   /stream?lambda=W&sigma2=S&n=N  sequences of N numbers in, a line of JSON each; their risks out, as they come
+//	POST   /stream?lambda=W&sigma2=S&n=N  sequences of N numbers in, a line of JSON each; their risks out
 //	POST   /jobs                          the observed entries of a matrix in; the number of a job out
 //	GET    /jobs/ID, DELETE /jobs/ID      how far it is, and its result; cancel it
 //	PUT    /sweeps/NAME?response=NAME     a table in; the summary of a sweep out, which a further PUT continues
@@ -222,8 +222,8 @@ func (s *service) look(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *service) sweep(w http.ResponseWriter, r *http.Request) error {
-	e, release, err := s.open(r.Context(), r, "table.csv", surepipe.Options{Problem: surepipe.ElasticNet, Lambda2: "0.1",
-		Table: surepipe.Table{Response: r.FormValue("response")}})
+	e, release, err := s.open(r.Context(), r, "table.csv", surepipe.Options{Problem: surepipe.ElasticNet,
+		Lambda2: "0.1", Table: surepipe.Table{Response: r.FormValue("response")}})
 	if err != nil {
 		return err
 	}
@@ -232,7 +232,8 @@ func (s *service) sweep(w http.ResponseWriter, r *http.Request) error {
 	s.mu.Lock()
 	known := s.sweeps[r.PathValue("name")]
 	s.mu.Unlock()
-	path, err := e.Sweep(r.Context(), surepipe.Grid{Lambda: "0.001max:max:40", Known: bytes.NewReader(known), Lines: &kept})
+	path, err := e.Sweep(r.Context(), surepipe.Grid{Lambda: "0.001max:max:40", Known: bytes.NewReader(known),
+		Lines: &kept})
 	s.mu.Lock()
 	if kept.Len() > len(known) { // also where the client has left
 		s.sweeps[r.PathValue("name")] = kept.Bytes()

@@ -89,6 +89,23 @@ func OpenAs(path string, opts TableOptions) (*Set, error) {
 	return s, nil
 }
 
+// ReadOne reads the only array of a file by a method of the set, such as [Set.Floats]. Errors name the file.
+func ReadOne(path string, opts TableOptions, read func(s *Set, name string) (Array, error)) (a Array, err error) {
+	s, err := OpenAs(path, opts)
+	if err != nil {
+		return a, err
+	}
+	defer s.Close()
+	name, err := s.Only()
+	if err == nil {
+		a, err = read(s, name)
+	}
+	if err != nil {
+		return a, fmt.Errorf("%s: %w", path, err)
+	}
+	return a, nil
+}
+
 // OpenNPZ is Open for .npz files only; for any other file it returns an error that says so.
 func OpenNPZ(path string) (*Set, error) {
 	const expected = "a numpy .npz file"

@@ -28,9 +28,9 @@ type RegularizerKind struct {
 	// Build makes the penalty of a block of b.
 	Build func(a *Arguments, in Block) (Penalty, error)
 
-	// of reads arguments that are regularizers themselves, before the others, and spread makes the penalties of
-	// such a kind, in place of Build; parts are the blocks that the operator divides b into.
-	of     func(n *regularizerNode, args *yaml.Node) (rest *yaml.Node, err error)
+	// list reads a list of regularizers in the place of parameters, and spread makes the penalties of a kind that has
+	// others, in place of Build; parts are the blocks that the operator divides b into.
+	list   func(n *regularizerNode, args *yaml.Node) error
 	spread func(n *regularizerNode, a *Arguments, in Block, parts []Block) ([]*Penalty, error)
 }
 
@@ -138,13 +138,14 @@ func (s *Spec) parseRegularizer(at *yaml.Node) (*regularizerNode, error) {
 		return nil, err
 	}
 	n := &regularizerNode{Call: call, row: row}
-	if row.of != nil {
-		if args, err = row.of(n, args); err != nil {
-			return nil, err
-		}
+	if row.list != nil {
+		return n, row.list(n, args)
 	}
 	if err := n.read(args, row.Parameters, row.Forms[0].Syntax); err != nil {
 		return nil, err
+	}
+	if child := argument[*regularizerNode](&n.Call, innerName, nil); child != nil {
+		n.children = append(n.children, child)
 	}
 	if row.Check != nil {
 		err = row.Check(&n.Call)
@@ -226,35 +227,17 @@ func fixed(r prox.Prox) func(Weights) (prox.Prox, error) {
 	return func(Weights) (prox.Prox, error) { return r, nil }
 }
 
-func one(n *regularizerNode, args *yaml.Node) (rest *yaml.Node, err error) {
-	if args == nil || args.Kind != yaml.MappingNode {
-		return args, nil
-	}
-	others := *args
-	others.Content = nil
-	for i := 0; i < len(args.Content); i += 2 {
-		key, value := args.Content[i], args.Content[i+1]
-		if key.Value != "regularizer" {
-			others.Content = append(others.Content, key, value)
-			continue
-		}
-		child, err := n.spec.parseRegularizer(value)
-		if err != nil {
-			return nil, err
-		}
-		n.children = append(n.children, child)
-	}
-	if len(n.children) != 1 {
-		return nil, n.Errorf("", "%s has no regularizer, or several, expected %s", n.name, n.row.Forms[0].Syntax)
-	}
-	return &others, nil
-}
+// innerName is the name of the parameter that is a regularizer itself.
+const innerName = "regularizer"
+
+var inner = Parameter{Name: innerName, Read: func(c *Call, v *yaml.Node, _ string) (any, error) {
+	return c.spec.parseRegularizer(v)
+}}
 
 var scaledRegularizer = RegularizerKind{
 	Name:       "scaled",
 	Forms:      []Form{{"scaled: {by: 2, regularizer: R}", "a multiple"}},
-	Parameters: []Parameter{{Name: "by", Read: Positive}},
-	of:         one,
+	Parameters: []Parameter{{Name: "by", Read: Positive}, inner},
 	spread: func(n *regularizerNode, a *Arguments, in Block, parts []Block) ([]*Penalty, error) {
 		ps, err := a.regularizer(n.children[0], in, parts)
 		for _, p := range ps {
@@ -268,8 +251,7 @@ var shiftedRegularizer = RegularizerKind{
 	Name: "shifted",
 	Forms: []Form{{"shifted: {to: c, regularizer: R}",
 		"R(b - c): a ball around c, or the constraint b - c in a cone;\nc is a number or an array"}},
-	Parameters: []Parameter{{Name: "to", Read: NumberOr(Numbers)}},
-	of:         one,
+	Parameters: []Parameter{{Name: "to", Read: NumberOr(Numbers)}, inner},
 	spread: func(n *regularizerNode, a *Arguments, in Block, parts []Block) ([]*Penalty, error) {
 		c, err := a.Repeated("to", in.Len(), 0)
 		if err != nil {
@@ -297,16 +279,16 @@ var blocksRegularizer = RegularizerKind{
 	Name: "blocks",
 	Forms: []Form{{"blocks: [R1, R2, ...]", "a regularizer for each block of b: those of hstack or blockdiag,\n" +
 		"or with sizes of their own, such as - {l1: W, size: 10} or - {nuclear: W, shape: [m, n]}"}},
-	of: func(n *regularizerNode, args *yaml.Node) (*yaml.Node, error) {
+	list: func(n *regularizerNode, args *yaml.Node) error {
 		if args == nil || args.Kind != yaml.SequenceNode || len(args.Content) == 0 {
-			return nil, n.Errorf("", "blocks has no list of regularizers, expected blocks: [R1, R2, ...]")
+			return n.Errorf("", "blocks has no list of regularizers, expected blocks: [R1, R2, ...]")
 		}
 		for _, c := range args.Content {
 			if err := n.block(c); err != nil {
-				return nil, err
+				return err
 			}
 		}
-		return nil, nil
+		return nil
 	},
 	spread: spreadBlocks,
 }

@@ -127,17 +127,8 @@ func (s arrays) place(voxel series.Extent) string {
 }
 
 func read(files dataio.Files, path string) (a dataio.Array, err error) {
-	set, err := dataio.OpenAs(path, dataio.TableOptions{Files: files})
-	if err != nil {
+	if a, err = dataio.ReadOne(path, dataio.TableOptions{Files: files}, (*dataio.Set).Numbers); err != nil {
 		return a, study.Bad(err)
-	}
-	defer set.Close()
-	name, err := set.Only()
-	if err != nil {
-		return a, study.Bad(fmt.Errorf("%s: %w", path, err))
-	}
-	if a, err = set.Numbers(name); err != nil {
-		return a, study.Bad(fmt.Errorf("%s: %w", path, err))
 	}
 	if a.Data == nil {
 		a.Data = make([]float64, len(a.Ints))

@@ -29,16 +29,16 @@ type Request struct {
 	Data       string `json:"data,omitempty" jsonschema:"the file of the series"`
 	Imaginary  string `json:"imaginary,omitempty" jsonschema:"the file of the imaginary part"`
 	Phase      string `json:"phase,omitempty" jsonschema:"the file of the phase in radians, where data has magnitudes"`
-	SeriesLast bool   `json:"series_last,omitempty" jsonschema:"the volumes of an array are its last axis, not its first"`
+	SeriesLast bool   `json:"series_last,omitempty" jsonschema:"the volumes of an array are its last axis"`
 	// Sigma is a number, or the file of a map; "" estimates it, from the file NoiseScan of noise alone where that is
 	// given.
 	Sigma     string `json:"sigma,omitempty" jsonschema:"the standard deviation of the noise, or the file of a map"`
 	NoiseScan string `json:"noise_scan,omitempty" jsonschema:"the file of a scan of noise alone"`
 	// NoiseVolumes are volumes of the series that hold noise alone, as "60-63,70", counted from 0: sigma is estimated
 	// from them, and they are left out of the outputs.
-	NoiseVolumes string `json:"noise_volumes,omitempty" jsonschema:"volumes of noise alone, as 60-63,70, counted from 0"`
+	NoiseVolumes string `json:"noise_volumes,omitempty" jsonschema:"volumes of noise alone, as 60-63,70, from 0 on"`
 	// Keep is the file of a design, a row a volume: what its columns explain is kept ([series.Options]).
-	Keep string `json:"keep,omitempty" jsonschema:"the file of a design, a row a volume, whose part of the series is kept"`
+	Keep string `json:"keep,omitempty" jsonschema:"the file of a design, a row a volume: what it explains is kept"`
 	Mask string `json:"mask,omitempty" jsonschema:"the file of a map that is not 0 where voxels count"`
 	// Patch and Stride are a number, or three as 5x5x5; "" stands for those of [series.Options].
 	Patch  string `json:"patch,omitempty" jsonschema:"the side of patches in voxels, or three as 5x5x3"`
@@ -48,10 +48,10 @@ type Request struct {
 	Threshold series.Thresholds `json:"threshold,omitempty" jsonschema:"edge, sure or series-sure"`
 	Average   series.Average    `json:"average,omitempty" jsonschema:"rank, uniform, gaussian or risk"`
 	Rician    bool              `json:"rician,omitempty" jsonschema:"correct the mean of magnitudes for their noise"`
-	Coils     int               `json:"coils,omitempty" jsonschema:"magnitudes are the root of the sum of squares of so many coils"`
+	Coils     int               `json:"coils,omitempty" jsonschema:"the coils whose sum of squares magnitudes are of"`
 	Outputs
 	// Return are arrays for [Result].Arrays, by the names of Outputs in JSON: out, df, ...
-	Return []string `json:"return,omitempty" jsonschema:"arrays of the result, by the names of files: out, df, risk, ..."`
+	Return []string `json:"return,omitempty" jsonschema:"arrays of the result, by the names of files: out, df, ..."`
 }
 
 // Outputs are the files to write; "" stands for none.

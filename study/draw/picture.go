@@ -1,11 +1,14 @@
 package draw
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"gonum.org/v1/gonum/floats"
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
@@ -65,24 +68,15 @@ func (g *Picture) readTruth(p *problems.Problem) error {
 	if p.Signal == nil {
 		return study.Errorf("--truth is for a signal that is not mu: here the truth is the mean of y, which --mu gives")
 	}
-	set, err := dataio.Open(g.Truth)
+	a, err := dataio.ReadOne(g.Truth, dataio.TableOptions{}, func(s *dataio.Set, name string) (dataio.Array, error) {
+		a, err := s.Numbers(name)
+		if !s.IsImage() {
+			a.ScaleToUnit()
+		}
+		return a, cmp.Or(err, a.CheckFinite())
+	})
 	if err != nil {
 		return study.Errorf("--truth: %w", err)
-	}
-	defer set.Close()
-	name, err := set.Only()
-	if err != nil {
-		return study.Errorf("--truth: %s: %w", g.Truth, err)
-	}
-	a, err := set.Numbers(name)
-	if err == nil {
-		err = a.CheckFinite()
-	}
-	if err != nil {
-		return study.Errorf("--truth: %s: %w", g.Truth, err)
-	}
-	if !set.IsImage() {
-		a.ScaleToUnit()
 	}
 	if p.SignalComplex && !a.Complex && slices.Equal(a.Shape, p.SignalShape[:len(p.SignalShape)-1]) {
 		pairs := make([]float64, 2*len(a.Data))
@@ -92,7 +86,7 @@ func (g *Picture) readTruth(p *problems.Problem) error {
 		a.Shape, a.Data, a.Complex = p.SignalShape, pairs, true
 	}
 	if !slices.Equal(a.Shape, p.SignalShape) || a.Complex != p.SignalComplex {
-		return study.Errorf("--truth: array %q of %s has shape %s, expected that of the signal, %s", name, g.Truth,
+		return study.Errorf("--truth: array %q of %s has shape %s, expected that of the signal, %s", a.Name, g.Truth,
 			numbersOf(a.Shape, a.Complex), numbersOf(p.SignalShape, p.SignalComplex))
 	}
 	g.signal = &a
@@ -124,7 +118,7 @@ func (g *Picture) Save(p *problems.Problem, data problems.Data, risk pipeline.Ri
 		return nil, err
 	}
 	if g.signal != nil && signal != nil {
-		v := study.SquaredDistance(signal.Data, g.signal.Data)
+		v := math.Pow(floats.Distance(signal.Data, g.signal.Data, 2), 2)
 		loss = &v
 	}
 	if g.Path == "" {
@@ -259,7 +253,7 @@ func (m *picture) notes(r study.Result, signalLoss *float64) []string {
 			m.psnr(*r.Loss, 0)))
 	}
 	if signalLoss != nil {
-		energy := study.SquaredDistance(m.of.signal.Data, make([]float64, len(m.of.signal.Data)))
+		energy := floats.Dot(m.of.signal.Data, m.of.signal.Data)
 		notes = append(notes, fmt.Sprintf("squared error of the image %.4g,  %.3g of the image's own square",
 			*signalLoss, *signalLoss/energy))
 	}

@@ -6,8 +6,9 @@ import (
 	"math"
 	"strconv"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
-	"surepipe/internal/lists"
 	"surepipe/internal/noise"
 	"surepipe/linops"
 	"surepipe/pipeline"
@@ -98,7 +99,8 @@ func (f *Source) pathOfFits(data problems.Data, o Fits) (*problems.Problem, stri
 	problem, err := at("max")
 	if err == nil {
 		most := problem.Lambda
-		return problem, "lambda", logGrid(most*math.Pow(10, -fitsBelow), most, fitsBelow*fitsPerDecade+1), nil
+		values := make([]float64, fitsBelow*fitsPerDecade+1)
+		return problem, "lambda", floats.LogSpan(values, most*math.Pow(10, -fitsBelow), most), nil
 	}
 	// Without a maximum, as for ridge, the scale is the mean of the eigenvalues of A*A that are not 0.
 	var weight *problems.WeightError
@@ -123,13 +125,8 @@ func (f *Source) pathOfFits(data problems.Data, o Fits) (*problems.Problem, stri
 		return nil, "", nil, err
 	}
 	reach := math.Pow(10, scaledDecades)
-	return scaled, "lambda", logGrid(scale/reach, scale*reach, 2*scaledDecades*fitsPerDecade+1), nil
-}
-
-func logGrid(from, to float64, n int) []float64 {
-	values := lists.Make(n, func(i int) float64 { return from * math.Pow(to/from, float64(i)/float64(n-1)) })
-	values[n-1] = to
-	return values
+	values := make([]float64, 2*scaledDecades*fitsPerDecade+1)
+	return scaled, "lambda", floats.LogSpan(values, scale/reach, scale*reach), nil
 }
 
 func fitsFamily(problem *problems.Problem, name string, o Fits) pipeline.Family {

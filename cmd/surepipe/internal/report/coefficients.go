@@ -12,15 +12,18 @@ import (
 )
 
 // debiasedTexts explain the debiased estimates.
-var debiasedTexts = map[string]string{study.ByOrthogonalScores: `debiased: b_j + <z_j, y - mu_hat> / ||z_j||^2 with z_j what the other columns leave of column j
-(Zhang and Zhang 2014), here least squares with all columns, and its standard error for the
+var debiasedTexts = map[string]string{
+	study.ByOrthogonalScores: `debiased: b_j + <z_j, y - mu_hat> / ||z_j||^2 with z_j what the other columns leave of
+column j (Zhang and Zhang 2014), here least squares with all columns, and its standard error for the
 variance SIGMA2; for a coefficient chosen before y was seen, not for having been selected
-`, study.ByScores: `debiased: b_j + <z_j, y - mu_hat> / ((1 - df/d) <z_j, x_j>), with z_j the residual of a LASSO of
+`,
+	study.ByScores: `debiased: b_j + <z_j, y - mu_hat> / ((1 - df/d) <z_j, x_j>), with z_j the residual of a LASSO of
 column j on the others (Bellec and Zhang 2022), and its standard error, which needs no sigma2;
 for rows of X that are about normal, columns with sparse regressions on each other, and a
 coefficient chosen before y was seen, not for having been selected
-`, study.ByInformation: `debiased: b_j less one step of Newton's method for the likelihood with all columns (van de Geer and
-others 2014), and its standard error by the information at the fit; for a coefficient chosen before
+`,
+	study.ByInformation: `debiased: b_j less one step of Newton's method for the likelihood with all columns (van de
+Geer and others 2014), and its standard error by the information at the fit; for a coefficient chosen before
 y was seen, not for having been selected
 `}
 

@@ -137,17 +137,9 @@ func (a *Array) values(name string) ([]float64, error) {
 		read, err := a.read(name)
 		return read.Data, err
 	}
-	set, err := dataio.Open(a.NPY)
+	read, err := dataio.ReadOne(a.NPY, dataio.TableOptions{}, (*dataio.Set).Floats)
 	if err != nil {
 		return nil, study.Bad(err)
-	}
-	defer set.Close()
-	var read dataio.Array
-	if name, err = set.Only(); err == nil {
-		read, err = set.Floats(name)
-	}
-	if err != nil {
-		return nil, study.Errorf("%s: %w", a.NPY, err)
 	}
 	return read.Data, nil
 }

@@ -68,11 +68,12 @@ func closeOne(w *worker, _ context.Context, c Closed) (none struct{}, err error)
 }
 
 type Wanted struct {
-	Return       []string `json:"return,omitempty" jsonschema:"mu_hat; b, the solution; image, the signal where there is one"`
+	Return       []string `json:"return,omitempty" jsonschema:"mu_hat; b, the solution; image, the signal if any"`
 	Coefficients bool     `json:"coefficients,omitempty" jsonschema:"of a regression, by name with their errors"`
 	Keep         bool     `json:"keep,omitempty" jsonschema:"keep the fit, for predict"`
-	Out          string   `json:"out,omitempty" jsonschema:"a file for the fit (.npz) or for the estimate, as run --out"`
-	Audit        *bool    `json:"audit,omitempty" jsonschema:"a few fits without some observations, into result.audit; a sweep makes them by itself where that is cheap"`
+	Out          string   `json:"out,omitempty" jsonschema:"a file for the fit (.npz) or the estimate, as run --out"`
+	// A sweep audits by itself where that is cheap.
+	Audit *bool `json:"audit,omitempty" jsonschema:"a few fits without some observations, into result.audit"`
 }
 
 type Fitted struct {
@@ -209,7 +210,7 @@ type PredictedNumbers surepipe.Prediction
 // Predicted is the object of surepipe predict --json, whose predictions are arrays.
 type Predicted struct {
 	PredictedNumbers
-	Values      *Array   `json:"values,omitempty" jsonschema:"the predictions, of classes the probability of each, of responses each"`
+	Values      *Array   `json:"values,omitempty" jsonschema:"predictions, of each class its probability"`
 	Rows        *Array   `json:"rows,omitempty" jsonschema:"of entries of a matrix: the row of each, counted from 0"`
 	Columns     *Array   `json:"columns,omitempty" jsonschema:"and its column"`
 	RowNames    []string `json:"row_names,omitempty" jsonschema:"the names of the matrix's rows"`
@@ -429,7 +430,7 @@ type Info struct {
 	Methods  []string           `json:"methods"`
 	Problems []surepipe.Problem `json:"problems"`
 	MaxFrame int                `json:"max_frame" jsonschema:"the bytes of the largest frame"`
-	Folder   string             `json:"folder,omitempty" jsonschema:"where arrays of results are, and those of the client may be, until the worker ends"`
+	Folder   string             `json:"folder,omitempty" jsonschema:"where arrays are, until the worker ends"`
 }
 
 func info(w *worker, ctx context.Context, _ struct{}) (i Info, err error) {

@@ -19,7 +19,7 @@ type Fits struct {
 // Sweeps are likewise a sweep or those of several responses.
 type Sweeps struct {
 	Swept
-	Responses []Swept `json:"responses,omitempty" jsonschema:"of several responses each, in the place of result, points and summary"`
+	Responses []Swept `json:"responses,omitempty" jsonschema:"of several responses each, in place of result and points"`
 }
 
 func (w *worker) fit(ctx context.Context, e *surepipe.Estimator, p Wanted) (r Fitted, f *surepipe.Fit, err error) {

@@ -31,7 +31,7 @@ type Question struct {
 	// Options have the names of the command's flags.
 	Options json.RawMessage `json:"options,omitempty" jsonschema:"see options"`
 	Arrays  Arrays          `json:"arrays,omitzero" jsonschema:"arrays in place of files"`
-	Spec    string          `json:"spec,omitempty" jsonschema:"the text of a specification, in place of options.problem"`
+	Spec    string          `json:"spec,omitempty" jsonschema:"the text of a specification, not options.problem"`
 	// Columns are used in warnings and tables of coefficients.
 	Columns []string `json:"columns,omitempty" jsonschema:"the names of the columns of X; by default x0, x1, ..."`
 	// BlackBox stands for a function of the client in the place of a problem.
@@ -61,7 +61,7 @@ type Arrays struct {
 	Upper    *Array `json:"upper,omitempty" jsonschema:"upper bounds of the coefficients"`
 	At       *Array `json:"at,omitempty" jsonschema:"the places of the values of a sequence"`
 	// RowGroups are in the place of the option groups.
-	RowGroups *Array `json:"row_groups,omitempty" jsonschema:"labels of the observations, left out together where equal"`
+	RowGroups *Array `json:"row_groups,omitempty" jsonschema:"labels of observations, left out together if equal"`
 }
 
 // Progress says how far an estimator has come. It comes at most five times a second.

@@ -15,7 +15,7 @@ import (
 
 // SeriesParams are a series of images, in files or arrays, and how it is denoised.
 type SeriesParams struct {
-	Arrays map[string]Array `json:"arrays,omitempty" jsonschema:"arrays in place of the files of data, imaginary, phase, sigma, noise_scan, mask and keep, by these names"`
+	Arrays map[string]Array `json:"arrays,omitempty" jsonschema:"arrays in place of files: data, mask, ..."`
 	surepipe.Series
 }
 

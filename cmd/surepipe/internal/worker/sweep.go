@@ -28,7 +28,7 @@ type Swept struct {
 	Fitted
 	Points  []surepipe.Point  `json:"points,omitempty" jsonschema:"the lines of surepipe sweep --json"`
 	Summary *surepipe.Summary `json:"summary,omitempty" jsonschema:"its last line"`
-	Path    *Array            `json:"path,omitempty" jsonschema:"a row for each of points: the intercept, NaN without one, and the coefficients"`
+	Path    *Array            `json:"path,omitempty" jsonschema:"a row for each point: intercept and coefficients"`
 }
 
 func sweep(w *worker, ctx context.Context, p SweepParams) (s Sweeps, err error) {
