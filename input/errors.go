@@ -33,6 +33,9 @@ var named = regexp.MustCompile(`%[-+# 0-9.]*[a-zA-Z%]|--%s|--[a-zA-Z][\w-]*`)
 // and so is --name in the format, where --%s takes a string.
 func Errorf(format string, args ...any) error {
 	var all []any
+	if !strings.Contains(format, "--") { // no option in it
+		return made(format, args)
+	}
 	format = named.ReplaceAllStringFunc(format, func(verb string) string {
 		name, option := strings.CutPrefix(verb, "--")
 		switch {
@@ -50,8 +53,11 @@ func Errorf(format string, args ...any) error {
 		}
 		return "%s"
 	})
-	all = append(all, args...)
-	e := &Error{format: format, args: all, err: fmt.Errorf(format, all...)}
+	return made(format, append(all, args...))
+}
+
+func made(format string, args []any) error {
+	e := &Error{format: format, args: args, err: fmt.Errorf(format, args...)}
 	e.read()
 	return e
 }
@@ -133,8 +139,10 @@ func (e *Error) read() {
 		}
 	}
 	text := e.err.Error()
-	if name := quoted.FindStringSubmatch(text); name != nil && e.Field == "" {
-		e.Field = name[1]
+	if e.Field == "" && strings.Contains(text, `"`) {
+		if name := quoted.FindStringSubmatch(text); name != nil {
+			e.Field = name[1]
+		}
 	}
 	if at := strings.LastIndex(text, "expected "); at >= 0 {
 		e.Expected, text = text[at+len("expected "):], strings.TrimRight(text[:at], " ,;:.")

@@ -32,15 +32,24 @@ type Grouping struct {
 	sorted []float64
 }
 
+// bins is the number of parts, of equal width, into which values are divided before some of the parts are sorted.
+const bins = 256
+
 // Fifths makes it five groups by the size of values, of which equal ones stay together.
 func (g *Grouping) Fifths(by string, values []float64) {
-	g.sorted = append(g.sorted[:0], values...)
-	slices.Sort(g.sorted)
 	g.By, g.At, g.Of = by, g.At[:0], g.Of[:0]
+	if len(values) == 0 {
+		return
+	}
+	starts := g.divideRange(values)
 	var greatest [fifths]float64 // of each group
-	for first, n := 0, 0; first < len(values); n++ {
+	for first, n, bin := 0, 0, 0; first < len(values); n++ {
 		next := max(first+1, (n+1)*len(values)/fifths)
-		for next < len(values) && g.sorted[next] == g.sorted[next-1] {
+		for starts[bin+1] < next {
+			bin++
+		}
+		slices.Sort(g.sorted[starts[bin]:starts[bin+1]])
+		for next < starts[bin+1] && g.sorted[next] == g.sorted[next-1] {
 			next++
 		}
 		greatest[n] = g.sorted[next-1]
@@ -54,6 +63,37 @@ func (g *Grouping) Fifths(by string, values []float64) {
 		}
 		g.Of = append(g.Of, k)
 	}
+}
+
+// divideRange sets sorted to values in the order of bins between the least and the greatest, and returns where each
+// starts, and the last ends.
+func (g *Grouping) divideRange(values []float64) (starts [bins + 1]int) {
+	least, most := slices.Min(values), slices.Max(values)
+	scale := (bins - 1) / (most - least)
+	if !(scale > 0) || math.IsInf(scale, 0) {
+		scale = 0
+	}
+	bin := func(v float64) int {
+		if scale == 0 {
+			return 0
+		}
+		return int((v - least) * scale)
+	}
+	var next [bins + 1]int
+	for _, v := range values {
+		next[bin(v)+1]++
+	}
+	for k := range bins {
+		next[k+1] += next[k]
+	}
+	starts = next
+	g.sorted = slices.Grow(g.sorted[:0], len(values))[:len(values)]
+	for _, v := range values {
+		k := bin(v)
+		g.sorted[next[k]] = v
+		next[k]++
+	}
+	return starts
 }
 
 // ByPlaces are n groups by the places of residuals, of which a negative one is in none.
