@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/numerics"
 	"surepipe/linops"
 	"surepipe/loss"
@@ -28,16 +29,21 @@ func (p *Problem) Likelihood() bool {
 //	debiased = b - (A* l'' A)^{-1} A* l',   standard errors sqrt diag (A* l'' A)^{-1}
 //
 // with the derivatives of l at A b, all columns and the intercept (van de Geer, Bühlmann, Ritov and Dezeure, "On
-// asymptotically optimal confidence regions and tests for high-dimensional models", 2014, with the exact inverse).
+// asymptotically optimal confidence regions and tests for high-dimensional models", 2014, with the exact inverse), and
+// with a loss of single observations those by the residuals, where y varies more than the likelihood has it,
+//
+//	robust = sqrt diag M^{-1} A* diag(e_i^2/(1 - h_i)^2) A M^{-1},   M = A* l'' A,   h_i = l''_i A_i M^{-1} A_i*
+//
+// with e the slopes after the step ([risk.LeastSquares.Debias]), nil with others.
 // Without a penalty they are the estimates and the errors of maximum likelihood. b is that of the problem as it is
 // solved. Coefficients that are not identified are NaN, as in [Problem.Debiased], and the error says why there are none
 // at all.
-func (p *Problem) DebiasedByInformation(y, z, b []float64) (debiased, errs []float64, err error) {
+func (p *Problem) DebiasedByInformation(y, z, b []float64) (of Debiased, err error) {
 	switch n := float64(p.P); {
 	case !p.rows || linops.StructureOf(p.Operator).Dense == nil:
-		return nil, nil, errors.New("the operator is not a matrix")
+		return of, errors.New("the operator is not a matrix")
 	case float64(p.D)*n*n > mostDebiased:
-		return nil, nil, fmt.Errorf("a factorization of %d x %d would take too long", p.D, p.P)
+		return of, fmt.Errorf("a factorization of %d x %d would take too long", p.D, p.P)
 	}
 	d, n := p.Operator.Dims()
 	images := linops.Images(p.dev, p.Operator)
@@ -50,7 +56,7 @@ func (p *Problem) DebiasedByInformation(y, z, b []float64) (debiased, errs []flo
 	applyCurvature(second, images, at, observed, p.loss, loss.StructureOf(p.loss).Coupled)
 	columns, weighed := mat.NewDense(n, d, images.ToHost()), mat.NewDense(n, d, second.ToHost())
 	if err := p.dev.Err(); err != nil {
-		return nil, nil, err
+		return of, err
 	}
 	kept := make([]int, 0, n)
 	for j := range n {
@@ -59,7 +65,7 @@ func (p *Problem) DebiasedByInformation(y, z, b []float64) (debiased, errs []flo
 		}
 	}
 	if len(kept) >= d {
-		return nil, nil, fmt.Errorf("%w: X has %d columns and %d rows", ErrTooFewRows, len(kept), d)
+		return of, fmt.Errorf("%w: X has %d columns and %d rows", ErrTooFewRows, len(kept), d)
 	}
 	information, score := mat.NewSymDense(len(kept), nil), mat.NewVecDense(len(kept), nil)
 	slopes := mat.NewVecDense(d, slope.ToHost())
@@ -71,13 +77,43 @@ func (p *Problem) DebiasedByInformation(y, z, b []float64) (debiased, errs []flo
 	}
 	step, inverse, err := newton(information, score)
 	if err != nil {
-		return nil, nil, err
+		return of, err
 	}
 	intercept, _ := slices.BinarySearch(kept, p.P) // the last, where there is one
 	for i, j := range kept[:intercept] {
-		debiased, errs = append(debiased, b[j]-step.AtVec(i)), append(errs, math.Sqrt(inverse.At(i, i)))
+		of.Values, of.Factors = append(of.Values, b[j]-step.AtVec(i)), append(of.Factors, math.Sqrt(inverse.At(i, i)))
 	}
-	return p.inUnits(kept[:intercept], debiased), p.inUnits(kept[:intercept], errs), nil
+	if loss.StructureOf(p.loss).Coupled == nil {
+		robust := robustVariances(columns, weighed, kept, slopes, step, inverse)
+		of.Robust = p.inUnits(kept[:intercept], lists.Map(robust[:intercept], math.Sqrt))
+	}
+	of.Values, of.Factors = p.inUnits(kept[:intercept], of.Values), p.inUnits(kept[:intercept], of.Factors)
+	return of, nil
+}
+
+// robustVariances are those of coefficients by the residuals, of rows of columns, and of the same weighed by the
+// curvatures.
+func robustVariances(columns, weighed *mat.Dense, kept []int, slopes, step *mat.VecDense,
+	inverse *mat.SymDense) []float64 {
+	sums, x := make([]float64, len(kept)), mat.NewVecDense(len(kept), nil)
+	var influence mat.VecDense
+	for i := range slopes.Len() {
+		e, h := slopes.AtVec(i), 0.0
+		for k, j := range kept {
+			x.SetVec(k, columns.At(j, i))
+			e -= weighed.At(j, i) * step.AtVec(k)
+		}
+		influence.MulVec(inverse, x)
+		for k, j := range kept {
+			h += weighed.At(j, i) * influence.AtVec(k)
+		}
+		e /= max(1-h, leastLeft)
+		for k := range sums {
+			v := influence.AtVec(k) * e
+			sums[k] += v * v
+		}
+	}
+	return sums
 }
 
 // applyCurvature sets dst = l^(2) v at z.

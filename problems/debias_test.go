@@ -168,3 +168,49 @@ func TestNoiseThatDependsOnAColumn(t *testing.T) {
 		}
 	})
 }
+
+// Errors of a Poisson regression by the residuals are those of the formula, with the refits' leverages.
+func TestErrorsOfCountsByResiduals(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	const d, n = 60, 3
+	x, _, _ := drawn(rand.New(rand.NewPCG(6, 1)), d, n, 1)
+	y := make([]float64, d)
+	for i := range y {
+		y[i] = float64((i*i*7 + 3*i) % 11)
+	}
+	p, err := problems.New("ols", dev, problems.Data{X: x, Y: y, Intercept: true,
+		Loss: problems.Loss{Name: "poisson"}}, problems.Hyper{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	b, z := solution(t, dev, p, y)
+	got, err := p.DebiasedByInformation(y, z, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, weighed := mat.NewDense(d, n+1, nil), mat.NewDense(d, n+1, nil)
+	for i := range d {
+		a.SetRow(i, append(x.RawRowView(i)[:n:n], 1))
+		for j := range n + 1 {
+			weighed.Set(i, j, math.Exp(z[i])*a.At(i, j))
+		}
+	}
+	var m, inverse, maps, hat mat.Dense
+	m.Mul(a.T(), weighed)
+	if err := inverse.Inverse(&m); err != nil {
+		t.Fatal(err)
+	}
+	maps.Mul(&inverse, a.T())
+	hat.Mul(weighed, &maps)
+	for j := range n {
+		want := 0.0
+		for i := range d {
+			want += math.Pow(maps.At(j, i)*(y[i]-math.Exp(z[i]))/(1-hat.At(i, i)), 2)
+		}
+		if math.Abs(got.Robust[j]/math.Sqrt(want)-1) > 1e-6 {
+			t.Errorf("coefficient %d: %g, expected %g", j, got.Robust[j], math.Sqrt(want))
+		}
+	}
+}

@@ -102,9 +102,9 @@ func (r *Risk) Warnings() []Warning {
 
 func (r *Risk) warnOfLikelihood(add func(k *warning.Kind, format string, args ...any)) {
 	if ratio := r.dispersion(); ratio > 0 {
-		add(warning.Overdispersed, "y varies %.3g times as much about the fit as the %s loss has it: AIC, BIC and "+
-			"standard errors of coefficients take it for a likelihood; multiply these errors by %.2g, and choose by "+
-			"alo or cv", ratio, r.LossTerms.Name, math.Sqrt(ratio))
+		add(warning.Overdispersed, "y varies %.3g times as much about the fit as the %s loss has it: AIC and BIC "+
+			"take it for a likelihood; standard errors of coefficients are by the residuals; choose by alo or cv",
+			ratio, r.LossTerms.Name)
 	}
 	if t := r.LossTerms; t != nil && t.Likelihood && t.Deviance <= leastDeviance*float64(r.D) {
 		add(warning.Interpolates, "the fit reproduces y, with a deviance of %.2g for %d observations: the %s loss "+
@@ -113,15 +113,20 @@ func (r *Risk) warnOfLikelihood(add func(k *warning.Kind, format string, args ..
 	}
 }
 
-// dispersion is the ratio of the variance of y about the fit, by the degrees of freedom that are left, to that of the
-// likelihood, where it is larger beyond doubt, else 0.
-func (r *Risk) dispersion() float64 {
-	t := r.LossTerms
-	if t == nil || !(r.Trace.Trace <= mostFitted*float64(r.D)) {
-		return 0
+// Dispersion is the ratio of the variance of y about the fit, by the degrees of freedom that are left, to that of the
+// likelihood, and its standard error where y is of counts that the likelihood describes; 0 where it is not known.
+func (r *Risk) Dispersion() (ratio, stdErr float64) {
+	t, free := r.LossTerms, 1-r.Trace.Trace/float64(r.D)
+	if t == nil || !(free > 0) {
+		return 0, 0
 	}
-	free := 1 - r.Trace.Trace/float64(r.D)
-	if ratio := t.Dispersion / free; ratio > max(overdispersed, 1+overErrors*t.DispersionErr/free) {
+	return t.Dispersion / free, t.DispersionErr / free
+}
+
+// dispersion is that ratio where it is larger than 1 beyond doubt, else 0.
+func (r *Risk) dispersion() float64 {
+	ratio, stdErr := r.Dispersion()
+	if r.Trace.Trace <= mostFitted*float64(r.D) && ratio > max(overdispersed, 1+overErrors*stdErr) {
 		return ratio
 	}
 	return 0

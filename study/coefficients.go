@@ -23,7 +23,8 @@ type Coefficient struct {
 type CoefficientsResult struct {
 	Coefficients []Coefficient `json:"coefficients,omitempty"`
 	// DebiasedBy says what the debiased estimates are, and DebiasedSigma2 which variance their
-	// errors have: sigma2, sigma2_df, or residuals where it differs between observations; absent where they need none.
+	// errors have: sigma2, sigma2_df, or residuals where it differs between observations, or exceeds that of a
+	// likelihood; absent where they need none.
 	// DebiasedAbsent says why there are none.
 	DebiasedBy     string `json:"debiased_by,omitempty"`
 	DebiasedSigma2 string `json:"debiased_sigma2,omitempty"`
@@ -90,10 +91,11 @@ func OutcomeNames(data problems.Data, p *problems.Problem) (names []string) {
 }
 
 // ByResiduals says that standard errors have the variance of the residuals, each of its own observation. They do where
-// the variances differ with a chance below doubtful: such errors are right, too, where the variances are equal.
+// the variances differ with a chance below doubtful, or exceed those of a likelihood by doubtfulErrors standard errors:
+// such errors are right, too, where the variances are equal.
 const (
-	ByResiduals = "residuals"
-	doubtful    = 0.05
+	ByResiduals              = "residuals"
+	doubtful, doubtfulErrors = 0.05, 1.645
 )
 
 // Notes says that standard errors do not count that the fit has selected its coefficients.

@@ -117,8 +117,12 @@ func (d *Diagnostics) Coefficients(ctx context.Context, sigma2 float64) (c Coeff
 			c.DebiasedBy = ByScores
 		}
 	case p.Likelihood():
-		if debiased, errs, err = p.DebiasedByInformation(data.Y, risk.MuHat, all); err == nil {
-			c.DebiasedBy = ByInformation
+		var of problems.Debiased
+		if of, err = p.DebiasedByInformation(data.Y, risk.MuHat, all); err == nil {
+			c.DebiasedBy, debiased, errs = ByInformation, of.Values, of.Factors
+			if ratio, stdErr := risk.Dispersion(); of.Robust != nil && ratio > 1+doubtfulErrors*stdErr {
+				c.DebiasedSigma2, errs = ByResiduals, of.Robust
+			}
 		}
 	}
 	if err != nil {

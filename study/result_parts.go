@@ -101,6 +101,8 @@ type LossResult struct {
 	LossName  string   `json:"loss_name,omitempty"`
 	LossValue *float64 `json:"loss_value,omitempty"`
 	Deviance  *float64 `json:"deviance,omitempty"`
+	// Dispersion is the variance of y about the fit over that of the likelihood, which is 1 for counts that follow it.
+	Dispersion *float64 `json:"dispersion,omitempty"`
 	// MuHatIs says what mu_hat is.
 	MuHatIs string `json:"mu_hat_is,omitempty"`
 }
@@ -156,7 +158,12 @@ func lossOf(r pipeline.Risk) LossResult {
 	if l == nil {
 		return LossResult{}
 	}
-	return LossResult{l.Name, Defined(l.Value), Defined(l.Deviance), linearPredictor}
+	of := LossResult{LossName: l.Name, LossValue: Defined(l.Value), Deviance: Defined(l.Deviance),
+		MuHatIs: linearPredictor}
+	if ratio, _ := r.Dispersion(); ratio > 0 {
+		of.Dispersion = &ratio
+	}
+	return of
 }
 
 // AboutLoss is the part that is the same for all samples.

@@ -57,9 +57,9 @@ var (
 	Overdispersed = row(Kind{Code: "overdispersed", Severity: Caution,
 		Says: "with `--loss poisson` or `logistic`: y varies more than half as much again about the fit as the " +
 			"likelihood has it, as where counts come in clusters, zeros are too many, a column is missing or " +
-			"weights are no numbers of trials: AIC and BIC ask for too large a model, and standard errors of " +
-			"coefficients are too small",
-		Do:      "multiply these errors by the root of the ratio, and choose by `--criterion alo` or `cv`",
+			"weights are no numbers of trials: AIC and BIC ask for too large a model; standard errors of " +
+			"coefficients are by the residuals then",
+		Do:      "choose by `--criterion alo` or `cv`",
 		Samples: "y varies more about the fit than the likelihood has it: AIC and BIC ask for too large a model"})
 	Interpolates = row(Kind{Code: "interpolates", Severity: Caution,
 		Says: "with `--loss logistic` or `poisson`: the fit reproduces y, so that b is ill-determined and " +

@@ -115,6 +115,11 @@ func (f *Source) tries(data *Contents, trials []float64) error {
 		return study.Errorf("--trials is for --loss logistic, and the loss is %q", name)
 	}
 	y, w := make([]float64, len(trials)), make([]float64, len(trials))
+	share := slices.IndexFunc(data.Y, func(v float64) bool { return v != math.Trunc(v) })
+	if share >= 0 && slices.Max(data.Y) <= 1 {
+		return fmt.Errorf("array \"y\" holds %g at [%d], expected numbers of successes among the trials; shares of "+
+			"successes are a y for --weights with the numbers of trials", data.Y[share], share)
+	}
 	for i, n := range trials {
 		switch v := data.Y[i]; {
 		case !(v >= 0 && v <= n):

@@ -80,6 +80,9 @@ func Coefficients(c *study.CoefficientsResult, out io.Writer) error {
 			fmt.Fprint(out, blankText)
 		}
 		text := strings.Replace(debiasedTexts[c.DebiasedBy], "variance SIGMA2", variances[c.DebiasedSigma2], 1)
+		if c.DebiasedSigma2 == study.ByResiduals {
+			text = strings.Replace(text, "by the information at the fit", "by the squared residuals (HC3)", 1)
+		}
 		_, err = fmt.Fprint(out, text)
 	} else {
 		_, err = fmt.Fprintf(out, "no debiased estimates: %s\n", c.DebiasedAbsent)

@@ -210,6 +210,9 @@ func loss(r *study.Result, w io.Writer) {
 	if r.Deviance != nil {
 		deviance = fmt.Sprintf("deviance %.6g", *r.Deviance)
 	}
+	if r.Dispersion != nil {
+		deviance += fmt.Sprintf(", dispersion %.3g", *r.Dispersion)
+	}
 	fmt.Fprintf(w, "loss\t%.6g\t%s\n", *r.LossValue, deviance)
 }
 
