@@ -104,6 +104,7 @@ func namedEntries(f *fit.Fit, t *dataio.Table, by []string) (entries []fit.Entry
 		}
 	}
 	columns[0], columns[1] = design.Unify(columns[0], f.RowNames), design.Unify(columns[1], f.ColumnNames)
+	unknown := 0
 	for i := range t.Rows() {
 		for _, c := range columns {
 			if c.Missing(i) {
@@ -111,13 +112,18 @@ func namedEntries(f *fit.Fit, t *dataio.Table, by []string) (entries []fit.Entry
 			}
 		}
 		row, column := columns[0], columns[1]
-		e, err := f.Named(row.Levels[row.Codes[i]], column.Levels[column.Codes[i]])
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", t.Lines[i], err)
+		e, bad := f.Named(row.Levels[row.Codes[i]], column.Levels[column.Codes[i]])
+		if entries = append(entries, e); bad == nil {
+			continue
 		}
-		entries = append(entries, e)
+		if unknown++; unknown == 1 {
+			err = fmt.Errorf("line %d: %w", t.Lines[i], bad)
+		}
 	}
-	return entries, nil
+	if unknown > 1 {
+		err = fmt.Errorf("%w, nor are %s or %s of %d other lines", err, f.RowsBy, f.ColumnsBy, unknown-1)
+	}
+	return entries, err
 }
 
 // chosenEntries reads the entries of a table with the columns row and column, or those of the names that the
