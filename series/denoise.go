@@ -82,8 +82,8 @@ type Summary struct {
 	Rank, Multiple float64
 	// Removed is the average of [Slice].Removed, and RemovedStdErr its standard error for white noise.
 	Removed, RemovedStdErr float64
-	// Serial is the average correlation of what was removed in volumes that follow each other, and SerialStdErr its
-	// standard error for white noise.
+	// Serial is the average correlation, in volumes that follow each other, of what voxels differ from their neighbours
+	// by, where that is least, and SerialStdErr its standard error for white noise.
 	Serial, SerialStdErr float64
 	// Spikes is the number of values that stand out alone, and SpikeShare their squares over those of all noise; 0
 	// where they are too few to matter.

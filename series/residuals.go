@@ -1,8 +1,11 @@
 package series
 
 import (
+	"cmp"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 
 	"surepipe/internal/lists"
 	"surepipe/internal/noise"
@@ -13,20 +16,20 @@ const (
 	// voxel's volumes, and of a volume's voxels, up to which what stands out are spikes.
 	spikeErrors               = 6
 	mostAtVoxel, mostInVolume = 0.05, 0.05
-	// leastUneven is the ratio of variances from which the noise of volumes, or of places, is uneven. An estimate of
-	// more than mostTaken of the degrees of freedom may take unequal parts of those of the volumes.
-	leastUneven, mostTaken = 1.5, 1. / 3
+	// leastUneven is the ratio of variances from which the noise of volumes, or of places, is uneven.
+	leastUneven = 1.5
+	// mostCourses is about the number of voxels whose courses are kept, and sharedVoxels the factor by which differences
+	// of voxels from their neighbours, which share voxels, widen errors.
+	mostCourses, sharedVoxels = 1 << 12, 1.5
 )
 
 // residuals are what says that noise is not white, not of the variance it is taken for, or has outliers: of what was
 // removed, and of the data.
 type residuals struct {
-	serial    float64 // the sum of the voxels' correlations between volumes that follow each other
-	courses   int
-	places    [3][]int  // of the voxels, along the axes
-	spreads   []float64 // their standard deviations over sigma
-	volumes   []int     // of the standard deviations of a row of voxels
-	byVolume  []float64
+	places    [3][]int    // of the voxels, along the axes
+	spreads   []float64   // the standard deviations of what was removed, over sigma
+	courses   [][]float64 // of some voxels, less those of their neighbours, over the deviation of white noise
+	looked    int
 	spikes    []int // by volume
 	energies  []float64
 	perVolume []int // voxels that were looked at
@@ -34,47 +37,27 @@ type residuals struct {
 
 // watch adds a slice: what was removed of its voxels, and its data.
 func (r *residuals) watch(d *denoiser, s Slice, y []float64) {
-	nx, n, parts, course := d.image[0], d.shape.Volumes, d.shape.Parts(), d.shape.course()
+	nx, course := d.image[0], d.shape.course()
 	sigma := d.sigma[s.Z*d.shape.area():]
-	rows := make([]float64, n)
-	known := 0
 	for i := range d.shape.area() {
-		if i%nx == 0 {
-			known = 0
-			clear(rows)
+		squares := 0.0
+		for t := range course {
+			v := y[i*course+t] - s.Clean[i*course+t]
+			squares += v * v
 		}
-		if !math.IsNaN(s.DF[i]) {
-			known++
-			squares, products := 0.0, 0.0
-			e := func(t int) float64 { return y[i*course+t] - s.Clean[i*course+t] }
-			for t := range course {
-				v := e(t)
-				squares += v * v
-				rows[t/parts] += v * v / (sigma[i] * sigma[i])
-				if t >= parts {
-					products += v * e(t-parts)
-				}
-			}
-			if left := float64(course) - s.DF[i]; squares > 0 && left > 0 {
-				r.serial += products / squares
-				r.courses++
-				r.spreads = append(r.spreads, math.Sqrt(squares/left)/sigma[i])
-				for axis, at := range [3]int{i % nx, i / nx, s.Z} {
-					r.places[axis] = append(r.places[axis], at)
-				}
-			}
-		}
-		if (i+1)%nx == 0 && known > 0 {
-			for t, v := range rows {
-				r.volumes, r.byVolume = append(r.volumes, t), append(r.byVolume, math.Sqrt(v/float64(known*parts)))
+		if left := float64(course) - s.DF[i]; squares > 0 && left > 0 { // it is NaN outside of the mask
+			r.spreads = append(r.spreads, math.Sqrt(squares/left)/sigma[i])
+			for axis, at := range [3]int{i % nx, i / nx, s.Z} {
+				r.places[axis] = append(r.places[axis], at)
 			}
 		}
 	}
 	r.watchSpikes(d, s, y)
 }
 
-// watchSpikes counts the values that stand out from those of the neighbouring voxels by far more than the voxel does at
-// most volumes.
+// watchSpikes looks at what voxels differ by from the mean of their neighbours, which is noise where the signal is smooth
+// over space, whatever the estimate took of it: its correlation between volumes that follow each other, and the values
+// that are far greater than those of the voxel at most volumes.
 func (r *residuals) watchSpikes(d *denoiser, s Slice, y []float64) {
 	nx, n, parts, course, area := d.image[0], d.shape.Volumes, d.shape.Parts(), d.shape.course(), d.shape.area()
 	if r.spikes == nil {
@@ -104,6 +87,9 @@ func (r *residuals) watchSpikes(d *denoiser, s Slice, y []float64) {
 			most = max(most, math.Abs(v-mean))
 		}
 		white := d.sigma[s.Z*area+i] * math.Sqrt(1+1/k)
+		if r.looked++; r.looked%(1+area*d.image[2]/mostCourses) == 0 {
+			r.courses = append(r.courses, lists.Map(apart, func(v float64) float64 { return (v - mean) / white }))
+		}
 		if most < spikeErrors/2*white*math.Sqrt2 {
 			continue // the median is near the mean
 		}
@@ -132,8 +118,9 @@ func (r *residuals) watchSpikes(d *denoiser, s Slice, y []float64) {
 
 // sum sets what is known of them in the summary. inTime says that volumes are those of the data, and no combinations.
 func (r *residuals) sum(t *Summary, volumes, course int, inTime bool) {
-	if n := float64(r.courses); inTime && n > 0 {
-		t.Serial, t.SerialStdErr = r.serial/n, 1/math.Sqrt(n*float64(course))
+	quiet, parts := r.quiet(), course/volumes
+	if inTime {
+		t.Serial, t.SerialStdErr = serial(quiet, parts)
 	}
 	looked, energy := 0, 0.0
 	for v, n := range r.spikes {
@@ -156,13 +143,44 @@ func (r *residuals) sum(t *Summary, volumes, course int, inTime bool) {
 		}
 	}
 	all := []noise.Uneven{noise.UnevenSpreads(r.spreads, len(axes), along)}
-	if inTime && t.DF < mostTaken*float64(t.Values) {
-		all = append(all, noise.UnevenSpreads(r.byVolume, 1,
-			slices.Values([]noise.Grouping{noise.ByPlaces("volume", r.volumes, volumes)})))
+	if inTime {
+		var at []int
+		var sizes []float64
+		for _, c := range quiet {
+			for k, v := range c {
+				at, sizes = append(at, k/parts), append(sizes, math.Abs(v))
+			}
+		}
+		all = append(all, noise.UnevenSpreads(sizes, 1,
+			slices.Values([]noise.Grouping{noise.ByPlaces("volume", at, volumes)})))
 	}
 	for _, u := range all {
 		if u.Sure() && u.Greatest > leastUneven*u.Least {
 			t.UnevenBy, t.UnevenRatio, t.LeastAt, t.GreatestAt = u.By, u.Greatest/u.Least, u.LeastAt, u.GreatestAt
 		}
 	}
+}
+
+// quiet are the courses of least energy, a quarter: edges that move are in others.
+func (r *residuals) quiet() [][]float64 {
+	energy := func(c []float64) float64 { return floats.Dot(c, c) }
+	slices.SortFunc(r.courses, func(a, b []float64) int { return cmp.Compare(energy(a), energy(b)) })
+	return r.courses[:(len(r.courses)+3)/4]
+}
+
+// serial is the mean correlation of courses about their means between volumes that follow each other, of which white
+// noise has 0, and its standard error.
+func serial(courses [][]float64, parts int) (mean, stdErr float64) {
+	n := 0.0
+	for _, c := range courses {
+		if squares := floats.Dot(c, c); squares > 0 {
+			mean += floats.Dot(c[parts:], c[:len(c)-parts]) / squares
+			n++
+		}
+	}
+	if n == 0 {
+		return 0, 0
+	}
+	course := float64(len(courses[0]))
+	return mean/n + float64(parts)/course, sharedVoxels / math.Sqrt(n*course)
 }

@@ -27,6 +27,15 @@ func TestNoiseOfASeriesThatIsNotAsAssumed(t *testing.T) {
 		{name: "correlated", serial: true, noise: func(rng *rand.Rand, _ int, before float64) float64 {
 			return 0.6*before + 0.8*rng.NormFloat64()
 		}},
+		{name: "alternating", serial: true, noise: func(rng *rand.Rand, _ int, before float64) float64 {
+			return -0.5*before + 0.87*rng.NormFloat64()
+		}},
+		{name: "a noisy volume", by: "volume", noise: func(rng *rand.Rand, at int, _ float64) float64 {
+			if at == 7 {
+				return 4 * rng.NormFloat64()
+			}
+			return rng.NormFloat64()
+		}},
 		{name: "growing", by: "volume", noise: func(rng *rand.Rand, at int, _ float64) float64 {
 			return (0.5 + float64(at)/10) * rng.NormFloat64()
 		}},
@@ -50,7 +59,7 @@ func TestNoiseOfASeriesThatIsNotAsAssumed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if serial := s.Serial > 0.05; serial != c.serial || (s.Spikes > 0) != c.spikes || s.UnevenBy != c.by {
+		if serial := math.Abs(s.Serial) > 0.05; serial != c.serial || (s.Spikes > 0) != c.spikes || s.UnevenBy != c.by {
 			t.Errorf("%s: correlation %.3f ± %.3f, %d spikes of %.2g, uneven by %q, %.3g", c.name, s.Serial, s.SerialStdErr,
 				s.Spikes, s.SpikeShare, s.UnevenBy, s.UnevenRatio)
 		}

@@ -78,6 +78,39 @@ func (m Image) Outliers() (at []int, share float64) {
 	return at, share
 }
 
+const (
+	// The ratio of a squared MAD to a mean square of n differences of pixels from their neighbours in white normal
+	// noise has the standard deviation ratioSpread / sqrt(n). Tails are heavy from tailErrors of these below 1, and
+	// from heavyTails: three standard deviations of SURE are then more than three times as many.
+	ratioSpread, tailErrors, heavyTails = 1.9, 3.5, 0.87
+)
+
+// HeavyTails is the ratio of a squared MAD to the mean square of what pixels differ from their neighbours by, in the
+// smoothest blocks, where that is far below 1, as of Laplace's distribution, 0.75; 0 where noise may be normal, or that
+// is not known.
+func (m Image) HeavyTails() (ratio float64) {
+	var sizes []float64
+	sum := 0.0
+	planes := lists.Make(m.Channels, m.plane)
+	for _, c := range smoothWhite(m.cells(), fewShared) {
+		p := planes[c.channel]
+		for i := c.at[0] + 1; i+1 < c.at[0]+blockSide; i++ {
+			for j := c.at[1] + 1; j+1 < c.at[1]+blockSide; j++ {
+				v := p.apart(i, j)
+				sizes, sum = append(sizes, math.Abs(v)), sum+v*v
+			}
+		}
+	}
+	n := float64(len(sizes))
+	if n == 0 {
+		return 0
+	}
+	if ratio = squaredMAD(sizes) / (sum / n); !(ratio < min(heavyTails, 1-tailErrors*ratioSpread/math.Sqrt(n))) {
+		return 0
+	}
+	return ratio
+}
+
 // apart is what a pixel differs from the mean of its four neighbours by.
 func (p plane) apart(i, j int) float64 {
 	at := i*p.cols + j

@@ -75,9 +75,28 @@ var smoothest = [...]float64{0.05, 0.1, 0.2, 0.4, 1}
 // of the highest, of all channels.
 type spectrum struct {
 	texture, next [2]float64
-	bands         [len(highBands)]float64 // of the highest
+	bands         [compared]float64 // of the highest, and of the highest along each axis
 	high          [][]float64
+	at            [2]int // its row and column of blocks
+	// across are coefficients of the highest frequencies across rows, and across columns, that are constant along them,
+	// by channel, and inner is the energy of high frequencies in both directions.
+	across [][2][lineFrequencies]float64
+	inner  float64
 }
+
+const (
+	// compared is the number of bands that are compared: those of the highest frequencies, and those of at least
+	// highAlong along either axis, which noise that is shared along that axis reaches least.
+	compared  = len(highBands) + 2
+	highAlong = 6
+)
+
+// sizes are the numbers of coefficients of the bands that are compared.
+var sizes = func() (n [compared]float64) {
+	copy(n[:], bandSizes[:])
+	n[compared-2], n[compared-1] = (blockSide-highAlong)*blockSide, (blockSide-highAlong)*blockSide
+	return n
+}()
 
 // nextTexture is the least of the frequencies that are compared with the highest.
 const nextTexture = 6
@@ -97,7 +116,7 @@ func (m Image) Shared(sigma2 float64) (s Shared) {
 		return s
 	}
 	var middle [len(smoothest)]float64
-	var high [len(smoothest)][len(highBands)]float64
+	var high [len(smoothest)][compared]float64
 	for half := range 2 {
 		slices.SortStableFunc(blocks, func(a, b spectrum) int { return cmp.Compare(a.texture[half], b.texture[half]) })
 		for i := range smoothest {
@@ -105,7 +124,7 @@ func (m Image) Shared(sigma2 float64) (s Shared) {
 				n := float64(2 * most(blocks, i) * channels)
 				middle[i] += b.next[1-half] / n / nextSizes[1-half]
 				for band, energy := range b.bands {
-					high[i][band] += energy / n / bandSizes[band]
+					high[i][band] += energy / n / sizes[band]
 				}
 			}
 		}
@@ -122,7 +141,7 @@ func (m Image) Shared(sigma2 float64) (s Shared) {
 		// Texture only adds, so that any share of the blocks may show that sigma2 is not reached.
 		for i, h := range high {
 			for band, h := range h {
-				if h*(1+shareErrors*err(i, bandSizes[band])) < leastShort*sigma2 {
+				if h*(1+shareErrors*err(i, sizes[band])) < leastShort*sigma2 {
 					s.Neighbours, s.High = true, min(s.High, h)
 				}
 			}
@@ -182,7 +201,7 @@ func (m Image) spectra() (all []spectrum) {
 	var pixels [blockSide][]float64
 	for r := 0; r+blockSide <= m.Rows; r += blockSide {
 		for c := 0; c+blockSide <= m.Columns; c += blockSide {
-			s := spectrum{high: make([][]float64, 0, m.Channels)}
+			s := spectrum{high: make([][]float64, 0, m.Channels), at: [2]int{r / blockSide, c / blockSide}}
 			for _, p := range planes {
 				if !p.block(&pixels, r, c) {
 					break
@@ -199,12 +218,24 @@ func (m Image) spectra() (all []spectrum) {
 
 func (s *spectrum) add(d [blockSide][blockSide]float64) {
 	high := make([]float64, 0, int(bandSizes[0]))
+	var across [2][lineFrequencies]float64
+	for f := range lineFrequencies {
+		across[0][f], across[1][f] = d[blockSide-1-f][0], d[0][blockSide-1-f]
+	}
+	s.across = append(s.across, across)
 	for i := range d {
 		for j, v := range d[i] {
 			f, half := i+j, halfOf(i, j)
+			if i >= highAlong {
+				s.bands[compared-2] += v * v
+			}
+			if j >= highAlong {
+				s.bands[compared-1] += v * v
+			}
 			switch {
 			case f >= highBands[0]:
 				high = append(high, v)
+				s.inner += v * v
 				for b, least := range highBands {
 					if f >= least {
 						s.bands[b] += v * v

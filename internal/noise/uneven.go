@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"surepipe/internal/lists"
 )
 
 // Uneven is noise whose variance differs between parts of an image or a sequence.
@@ -32,15 +34,14 @@ const (
 )
 
 const (
-	// unevenRatio is the ratio of variances from which noise is uneven, which must be unevenErrors standard errors
-	// from 1.
-	unevenRatio, unevenErrors = 1.35, 5
-	// A part is that share of its blocks which is smoothest, and at least fewSmooth of them. Its noise is white, and
-	// its texture does not matter, where energies at middle frequencies exceed those at high ones by less than
-	// texturedFrom.
-	smoothShare, fewSmooth, texturedFrom = 0.25, 16, 0.1
-	// brightnesses and places are the numbers of parts by brightness, and of places along a side.
-	brightnesses, places = 5, 3
+	// unevenRatio is the least ratio of variances from which noise is uneven.
+	unevenRatio = 1.35
+	// A part is that share of its blocks which is smoothest, and at least as many as say something. Its noise is white,
+	// and its texture does not matter, where energies at middle frequencies exceed those at high ones by less than
+	// texturedFrom, or texturedErrors standard errors.
+	smoothShare, texturedFrom, texturedErrors = 0.25, 0.1, 1.5
+	// places is the number of places along a side, and fewPlaces that of an image of fewer than manyBlocks.
+	places, fewPlaces, manyBlocks = 3, 2, 9 * 4 * fewInGroup
 	// mostCells is about the most blocks that are looked at: more say no more.
 	mostCells = 1 << 14
 	// widest is the band of all high frequencies.
@@ -50,78 +51,71 @@ const (
 // cell is a block of a channel.
 type cell struct {
 	spectrum
-	mean           float64
-	channel, place int
+	mean    float64
+	channel int
 }
 
 // Uneven compares the variances of the noise in bright and dark parts of an image, in its places, and in its channels,
-// each in the smoothest blocks of 8 x 8 pixels of the part: photons and clipped or rescaled values have noise that
-// follows the brightness, combined coils and vignetting noise that follows the place. Blocks are ordered by one half of
-// their middle frequencies; where the other half has more energy than the high ones, there is texture, and the part
-// says nothing. Images of fewer than some hundred blocks are even.
-func (m Image) Uneven() (u Uneven) {
+// each in the smoothest blocks of 8 x 8 pixels of the part, by the roots of their energies at high frequencies
+// ([UnevenSpreads]): photons and clipped or rescaled values have noise that follows the brightness, combined coils and
+// vignetting noise that follows the place. Blocks are ordered by their middle frequencies; where these have more energy
+// than the high ones, there is texture, and the part says nothing. Images of fewer than 32 blocks are even.
+func (m Image) Uneven() Uneven {
 	cells := m.cells()
-	slices.SortStableFunc(cells, func(a, b cell) int { return cmp.Compare(a.mean, b.mean) })
-	n := len(cells)
-	for _, by := range []struct {
-		name string
-		of   func(i int) int
-	}{
-		{ByChannel, func(i int) int { return cells[i].channel }},
-		{ByBrightness, func(i int) int { return i * brightnesses / n }},
-		{ByPlace, func(i int) int { return cells[i].place }},
-	} {
-		groups := make([][]cell, max(m.Channels, brightnesses, places*places))
-		for i, c := range cells {
-			k := by.of(i)
-			groups[k] = append(groups[k], c)
+	side := places
+	if len(cells) < manyBlocks {
+		side = fewPlaces
+	}
+	var bright Grouping
+	bright.Fifths(ByBrightness, lists.Map(cells, func(c cell) float64 { return c.mean }))
+	of := func(at func(c cell) int) []int { return lists.Map(cells, at) }
+	all := []Grouping{ByPlaces(ByChannel, of(func(c cell) int { return c.channel }), m.Channels), bright,
+		ByPlaces(ByPlace, of(func(c cell) int { return c.at[0]*side/m.Rows*side + c.at[1]*side/m.Columns }), side*side)}
+	for _, g := range all {
+		groups := make([][]cell, len(g.At))
+		for i, k := range g.Of {
+			groups[k] = append(groups[k], cells[i])
 		}
-		var known []part
-		for k, g := range groups {
-			if p, ok := partOf(g); ok {
-				p.number = k
-				known = append(known, p)
+		var spreads []float64
+		g.Of = nil
+		for k, group := range groups {
+			for _, c := range smoothWhite(group, fewInGroup) {
+				spreads, g.Of = append(spreads, math.Sqrt(c.bands[widest]/bandSizes[widest])), append(g.Of, k)
 			}
 		}
-		if len(known) < 2 {
-			continue
-		}
-		low, high := extremes(known)
-		if high.variance > low.variance*max(unevenRatio, 1+unevenErrors*math.Hypot(low.relative, high.relative)) {
-			u = Uneven{low.variance, high.variance, by.name, low.mean, high.mean, 0}
-			if by.name == ByChannel {
-				u.LeastAt, u.GreatestAt = float64(low.number), float64(high.number)
-			}
+		u := UnevenSpreads(spreads, len(all), slices.Values([]Grouping{g}))
+		if u.Sure() && u.Greatest > unevenRatio*u.Least {
 			return u
 		}
 	}
-	return u
+	return Uneven{}
 }
 
-// part is what the smoothest blocks of a part say.
-type part struct {
-	number                   int
-	variance, relative, mean float64
-}
-
-// partOf is the variance of the noise of a part; ok is false where it has texture, or few blocks.
-func partOf(cells []cell) (p part, ok bool) {
-	m := int(smoothShare * float64(len(cells)))
-	if m < fewSmooth {
-		return p, false
+// smoothWhite are the smoothest blocks, and at least as many as said; none where they have texture.
+func smoothWhite(cells []cell, least int) []cell {
+	m := max(least, int(smoothShare*float64(len(cells))))
+	if m > len(cells) {
+		return nil
 	}
-	middle := 0.0
+	middle, high := 0.0, 0.0
 	for half := range 2 {
-		slices.SortStableFunc(cells, func(a, b cell) int { return cmp.Compare(a.texture[half], b.texture[half]) })
+		bySmoothness(cells, func(c cell) float64 { return c.texture[half] })
 		for _, c := range cells[:m] {
-			p.variance += c.bands[widest] / bandSizes[widest] / float64(2*m)
-			middle += c.next[1-half] / nextSizes[1-half] / float64(2*m)
-			p.mean += c.mean / float64(2*m)
+			high += c.bands[widest] / bandSizes[widest]
+			middle += c.next[1-half] / nextSizes[1-half]
 		}
 	}
-	p.relative = math.Sqrt(2 / (float64(m) * bandSizes[widest]))
-	ratioErr := math.Hypot(p.relative, math.Sqrt(2/(float64(m)*(nextSizes[0]+nextSizes[1]))))
-	return p, p.variance > 0 && middle/p.variance-1 < max(texturedFrom, 2*ratioErr)
+	err := math.Sqrt(2 / float64(m) * (1/bandSizes[widest] + 1/(nextSizes[0]+nextSizes[1])))
+	if !(high > 0) || middle/high-1 > max(texturedFrom, texturedErrors*err) {
+		return nil
+	}
+	bySmoothness(cells, func(c cell) float64 { return c.texture[0] + c.texture[1] })
+	return cells[:m]
+}
+
+// bySmoothness sorts the cells by what is small of the smoothest.
+func bySmoothness(cells []cell, of func(c cell) float64) {
+	slices.SortStableFunc(cells, func(a, b cell) int { return cmp.Compare(of(a), of(b)) })
 }
 
 // cells are the blocks that hold noise, of a large image some of them.
@@ -133,7 +127,7 @@ func (m Image) cells() (all []cell) {
 		for r := 0; r+blockSide <= m.Rows; r += blockSide {
 			for c := 0; c+blockSide <= m.Columns; c += blockSide {
 				if at++; at%step == 0 && p.block(&pixels, r, c) {
-					x := cell{mean: p.beside(r, c), channel: k, place: r*places/m.Rows*places + c*places/m.Columns}
+					x := cell{spectrum: spectrum{at: [2]int{r, c}}, mean: p.beside(r, c), channel: k}
 					x.add(cosineTransform(&pixels))
 					all = append(all, x)
 				}

@@ -73,6 +73,12 @@ func squaredMAD(sizes []float64) float64 {
 	return s * s
 }
 
+// part is what a part of a sequence says.
+type part struct {
+	number                   int
+	variance, relative, mean float64
+}
+
 // extremes are the parts of the least and the greatest variance.
 func extremes(known []part) (low, high part) {
 	by := func(a, b part) int { return cmp.Compare(a.variance, b.variance) }

@@ -189,3 +189,24 @@ func TestWhiteNoiseThatIsNotNormalIsEven(t *testing.T) {
 		}
 	}
 }
+
+// Images of 64 x 64 pixels are enough where variances differ by a factor of four.
+func TestUnevenSmall(t *testing.T) {
+	const side, draws = 64, 40
+	r := rand.New(rand.NewPCG(53, 1))
+	var told [2]int
+	for range draws {
+		for k, ratio := range []float64{1, 4} {
+			y := normals(r, side*side, 1)
+			for i := range y[:side*side/2] {
+				y[i] *= math.Sqrt(ratio)
+			}
+			if (Image{y, side, side, 1}).Uneven().By == ByPlace {
+				told[k]++
+			}
+		}
+	}
+	if told[0] > 1 || told[1] < draws*2/3 {
+		t.Errorf("uneven in %v of %d draws", told, draws)
+	}
+}

@@ -44,6 +44,11 @@ var (
 			"error is too small",
 		Do: "start from the raw image; else average blocks of pixels to a smaller one until this is not said, and " +
 			"where only channels share noise denoise each alone; compare `--sigma2 auto`"})
+	PatternedNoise = row(Kind{Code: "patterned-noise", Severity: Caution, Run: true,
+		Says: "rows or columns of an image have offsets in common, or a wave of up to 24 pixels lies over it, as of a " +
+			"sensor or its electronics, or as rows of print look like: SURE, GCV and error bars take it for noise where " +
+			"the fit removes it, and for signal where it does not",
+		Do: "subtract the medians of rows or columns, or the wave, before; crop print"})
 	Clipped = row(Kind{Code: "clipped", Severity: Caution, Run: true,
 		Says: "many values of an image or a sequence are its least or its greatest: they were clipped there, or have " +
 			"no noise, as under a mask, and `sigma2`, SURE and error bars take their noise for that of the others",
@@ -51,8 +56,9 @@ var (
 	Outliers = row(Kind{Code: "outliers", Severity: Caution, Run: true,
 		Says: "values of a sequence, or pixels of an image, stand out from all their neighbours, or entries of a " +
 			"matrix from its low rank, by more than five standard deviations of the noise, which has heavy tails, or " +
-			"hot pixels, or spikes of a series, or a value of a regression from what all others predict, by five " +
-			"times more than any of these: `--sigma2 auto` does not see them, or counts them for noise, and " +
+			"hot pixels, or spikes of a series, or most pixels have less noise than its variance says, or a value of " +
+			"a regression stands out from what all others predict, by five times more than any of these: " +
+			"`--sigma2 auto` does not see them, or counts them for noise, and " +
 			"SURE and GCV choose fits that follow them",
 		Do: "leave wrong values out, empty in a table with `--missing drop`, which estimates them; put the median of " +
 			"their neighbours in the place of hot pixels; of a matrix take `robust-pca`; where they are peaks of the " +
@@ -129,8 +135,9 @@ var (
 // Warnings about series of images.
 var (
 	SignalRemoved = row(Kind{Code: "signal-removed", Severity: Caution,
-		Says: "what was removed is correlated between neighbouring voxels, or between volumes that follow each " +
-			"other: it holds signal, or the noise is correlated, and sigma and SURE take it for white",
+		Says: "what was removed is correlated between neighbouring voxels, or what voxels differ from their neighbours " +
+			"by between volumes that follow each other: it holds signal, or the noise is correlated, and sigma and SURE " +
+			"take it for white",
 		Do: "look at `--removed` and `--residual`"})
 	LowSNR = row(Kind{Code: "low-snr", Severity: Caution,
 		Says: "many values are magnitudes below 3 sigma, where noise is not normal", Do: "give `--rician`"})

@@ -462,10 +462,10 @@ func (j *job) warnings(s series.Summary) []pipeline.Warning {
 		add(warning.NearData, "the estimate takes %.2f of the degrees of freedom of the data: where neighbouring "+
 			"voxels share their noise, or sigma is too small, it follows the noise", near)
 	}
-	if s.Serial > leastSerial && s.Serial > 5*s.SerialStdErr {
-		add(warning.SignalRemoved, "what was removed is correlated between volumes that follow each other, by %.3f ± "+
-			"%.3f on average: the noise is correlated along the series, and sigma, SURE and its error bar take it for "+
-			"white, or it holds signal", s.Serial, s.SerialStdErr)
+	if math.Abs(s.Serial) > max(leastSerial, 5*s.SerialStdErr) {
+		add(warning.SignalRemoved, "what voxels differ from their neighbours by is correlated between volumes that "+
+			"follow each other, by %.3f ± %.3f where that is least: the noise is correlated along the series, and "+
+			"sigma, SURE and its error bar take it for white, or fine structure moves everywhere", s.Serial, s.SerialStdErr)
 	}
 	if s.Spikes > 0 {
 		add(warning.Outliers, "%d values stand out from those of the neighbouring voxels by more than six standard "+
@@ -474,7 +474,7 @@ func (j *job) warnings(s series.Summary) []pipeline.Warning {
 			s.SpikeShare)
 	}
 	if s.UnevenBy != "" {
-		add(warning.UnevenNoise, "the variance of what was removed, over that of the noise as it was taken, differs "+
+		add(warning.UnevenNoise, "the variance of the noise, over that as it was taken, differs "+
 			"along %s, by a factor of %.2g between %.3g and %.3g, counted from 0: sigma, SURE and its error bar are "+
 			"off; give a map --sigma, or divide volumes by the standard deviations of their noise", s.UnevenBy,
 			s.UnevenRatio, s.LeastAt, s.GreatestAt)

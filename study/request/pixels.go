@@ -42,9 +42,13 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 	var u noise.Uneven
 	switch {
 	case image:
+		r.notePattern(m.Pattern())
 		if u = m.Uneven(); u.By == "" {
 			at, share := m.Outliers()
 			r.noteOutliers(data, at, share, "put the median of their neighbours in the place of hot pixels")
+			if at == nil {
+				r.noteTails(m.HeavyTails())
+			}
 		}
 	case problems.IsSequence(r.Problem, data):
 		if u = noise.UnevenSequence(data.Y); u.By == "" {
@@ -82,6 +86,29 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 		r.note(study.NewNote(warning.CorrelatedPixels, "the noise of channels %d and %d, counted from 0, has a "+
 			"correlation of %.2g, and criteria and error bars take it for independent; start from the raw image, or "+
 			"denoise each channel alone", s.First, s.Second, s.Channels))
+	}
+}
+
+// notePattern says that noise is common to rows, to columns, or a wave.
+func (r *Request) notePattern(p noise.Pattern) {
+	if p.Of == "" {
+		return
+	}
+	of := fmt.Sprintf("%ss of y have offsets", p.Of)
+	if p.Of == noise.ByWave {
+		of = fmt.Sprintf("a wave with a period of %.3g pixels lies over y", p.Period)
+	}
+	r.note(study.NewNote(warning.PatternedNoise, "%s, with %.2g times the variance of the noise of single pixels, as of "+
+		"a sensor, or as rows of print have: criteria and error bars take them for noise where the fit removes them, and "+
+		"for signal where it does not; subtract them before", of, p.Share))
+}
+
+// noteTails says that the noise of an image has heavy tails.
+func (r *Request) noteTails(ratio float64) {
+	if ratio > 0 {
+		r.note(study.NewNote(warning.Outliers, "the noise of y has heavy tails: by the median of its sizes its variance is "+
+			"%.2g times the mean of its squares in the smoothest parts, where that of normal noise is the same: SURE takes "+
+			"it for normal, so that the fit follows its outliers and the printed error is too small", ratio))
 	}
 }
 
