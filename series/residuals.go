@@ -18,8 +18,8 @@ const (
 	mostAtVoxel, mostInVolume = 0.05, 0.05
 	// leastUneven is the ratio of variances from which the noise of volumes, or of places, is uneven.
 	leastUneven = 1.5
-	// mostCourses is about the number of voxels whose courses are kept, and sharedVoxels the factor by which differences
-	// of voxels from their neighbours, which share voxels, widen errors.
+	// mostCourses is about the number of voxels whose courses are kept, and sharedVoxels the factor by which
+	// differences of voxels from their neighbours, which share voxels, widen errors.
 	mostCourses, sharedVoxels = 1 << 12, 1.5
 )
 
@@ -55,9 +55,9 @@ func (r *residuals) watch(d *denoiser, s Slice, y []float64) {
 	r.watchSpikes(d, s, y)
 }
 
-// watchSpikes looks at what voxels differ by from the mean of their neighbours, which is noise where the signal is smooth
-// over space, whatever the estimate took of it: its correlation between volumes that follow each other, and the values
-// that are far greater than those of the voxel at most volumes.
+// watchSpikes looks at what voxels differ by from the mean of their neighbours, which is noise where the signal is
+// smooth over space, whatever the estimate took of it: its correlation between volumes that follow each other, and the
+// values that are far greater than those of the voxel at most volumes.
 func (r *residuals) watchSpikes(d *denoiser, s Slice, y []float64) {
 	nx, n, parts, course, area := d.image[0], d.shape.Volumes, d.shape.Parts(), d.shape.course(), d.shape.area()
 	if r.spikes == nil {

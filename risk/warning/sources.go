@@ -45,9 +45,9 @@ var (
 		Do: "start from the raw image; else average blocks of pixels to a smaller one until this is not said, and " +
 			"where only channels share noise denoise each alone; compare `--sigma2 auto`"})
 	PatternedNoise = row(Kind{Code: "patterned-noise", Severity: Caution, Run: true,
-		Says: "rows or columns of an image have offsets in common, or a wave of up to 24 pixels lies over it, as of a " +
-			"sensor or its electronics, or as rows of print look like: SURE, GCV and error bars take it for noise where " +
-			"the fit removes it, and for signal where it does not",
+		Says: "rows or columns of an image have offsets in common, or a wave of up to 24 pixels lies over it, as of " +
+			"a sensor or its electronics, or as rows of print look like: SURE, GCV and error bars take it for noise " +
+			"where the fit removes it, and for signal where it does not",
 		Do: "subtract the medians of rows or columns, or the wave, before; crop print"})
 	Clipped = row(Kind{Code: "clipped", Severity: Caution, Run: true,
 		Says: "many values of an image or a sequence are its least or its greatest: they were clipped there, or have " +
@@ -135,9 +135,9 @@ var (
 // Warnings about series of images.
 var (
 	SignalRemoved = row(Kind{Code: "signal-removed", Severity: Caution,
-		Says: "what was removed is correlated between neighbouring voxels, or what voxels differ from their neighbours " +
-			"by between volumes that follow each other: it holds signal, or the noise is correlated, and sigma and SURE " +
-			"take it for white",
+		Says: "what was removed is correlated between neighbouring voxels, or what voxels differ from their " +
+			"neighbours by between volumes that follow each other: it holds signal, or the noise is correlated, and " +
+			"sigma and SURE take it for white",
 		Do: "look at `--removed` and `--residual`"})
 	LowSNR = row(Kind{Code: "low-snr", Severity: Caution,
 		Says: "many values are magnitudes below 3 sigma, where noise is not normal", Do: "give `--rician`"})

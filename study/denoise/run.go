@@ -465,7 +465,8 @@ func (j *job) warnings(s series.Summary) []pipeline.Warning {
 	if math.Abs(s.Serial) > max(leastSerial, 5*s.SerialStdErr) {
 		add(warning.SignalRemoved, "what voxels differ from their neighbours by is correlated between volumes that "+
 			"follow each other, by %.3f ± %.3f where that is least: the noise is correlated along the series, and "+
-			"sigma, SURE and its error bar take it for white, or fine structure moves everywhere", s.Serial, s.SerialStdErr)
+			"sigma, SURE and its error bar take it for white, or fine structure moves everywhere", s.Serial,
+			s.SerialStdErr)
 	}
 	if s.Spikes > 0 {
 		add(warning.Outliers, "%d values stand out from those of the neighbouring voxels by more than six standard "+

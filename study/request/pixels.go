@@ -98,17 +98,18 @@ func (r *Request) notePattern(p noise.Pattern) {
 	if p.Of == noise.ByWave {
 		of = fmt.Sprintf("a wave with a period of %.3g pixels lies over y", p.Period)
 	}
-	r.note(study.NewNote(warning.PatternedNoise, "%s, with %.2g times the variance of the noise of single pixels, as of "+
-		"a sensor, or as rows of print have: criteria and error bars take them for noise where the fit removes them, and "+
-		"for signal where it does not; subtract them before", of, p.Share))
+	r.note(study.NewNote(warning.PatternedNoise, "%s, with %.2g times the variance of the noise of single pixels, as "+
+		"of a sensor, or as rows of print have: criteria and error bars take them for noise where the fit removes "+
+		"them, and for signal where it does not; subtract them before", of, p.Share))
 }
 
 // noteTails says that the noise of an image has heavy tails.
 func (r *Request) noteTails(ratio float64) {
 	if ratio > 0 {
-		r.note(study.NewNote(warning.Outliers, "the noise of y has heavy tails: by the median of its sizes its variance is "+
-			"%.2g times the mean of its squares in the smoothest parts, where that of normal noise is the same: SURE takes "+
-			"it for normal, so that the fit follows its outliers and the printed error is too small", ratio))
+		r.note(study.NewNote(warning.Outliers, "the noise of y has heavy tails: by the median of its sizes its "+
+			"variance is %.2g times the mean of its squares in the smoothest parts, where that of normal noise is the "+
+			"same: SURE takes it for normal, so that the fit follows its outliers and the printed error is too "+
+			"small", ratio))
 	}
 }
 
