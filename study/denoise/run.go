@@ -463,10 +463,9 @@ func (j *job) warnings(s series.Summary) []pipeline.Warning {
 			"voxels share their noise, or sigma is too small, it follows the noise", near)
 	}
 	if math.Abs(s.Serial) > max(leastSerial, 5*s.SerialStdErr) {
-		add(warning.SignalRemoved, "what voxels differ from their neighbours by is correlated between volumes that "+
-			"follow each other, by %.3f ± %.3f where that is least: the noise is correlated along the series, and "+
-			"sigma, SURE and its error bar take it for white, or fine structure moves everywhere", s.Serial,
-			s.SerialStdErr)
+		add(warning.SignalRemoved, "what voxels differ from their neighbours by is correlated by %.3f ± %.3f "+
+			"between volumes that follow each other: the noise is correlated, and sigma, SURE and its error bar take "+
+			"it for white, or fine structure moves everywhere", s.Serial, s.SerialStdErr)
 	}
 	if s.Spikes > 0 {
 		add(warning.Outliers, "%d values stand out from those of the neighbouring voxels by more than six standard "+
