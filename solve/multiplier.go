@@ -57,7 +57,7 @@ func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, err
 	if err != nil {
 		return array.Batch{}, err
 	}
-	s, err := splitting.NewPenalized(ctx, p, bound, k, DefaultTol)
+	s, err := splitting.NewPenalized(ctx, p, k, DefaultTol)
 	if err != nil {
 		return array.Batch{}, err
 	}

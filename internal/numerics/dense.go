@@ -113,21 +113,6 @@ func Invert(a *mat.SymDense) (condition float64) {
 	return root.Cond()
 }
 
-// InverseRoot is L^{-1}, lower triangular and row-major, for a symmetric positive definite A = L L*; false where A is
-// not positive definite to rounding.
-func InverseRoot(a *mat.SymDense) ([]float64, bool) {
-	var root mat.Cholesky
-	if !root.Factorize(a) {
-		return nil, false
-	}
-	var lower mat.TriDense
-	root.LTo(&lower)
-	if lower.InverseTri(&lower) != nil {
-		return nil, false
-	}
-	return mat.DenseCopyOf(&lower).RawMatrix().Data, true
-}
-
 // InvertUpper replaces a symmetric positive definite matrix, of which the upper triangle is given, by all of its
 // inverse; false where a pivot is not positive.
 func InvertUpper(a blas64.Symmetric) bool {

@@ -41,11 +41,6 @@ func TestClosedForms(t *testing.T) {
 	var product mat.Dense
 	product.Product(u, mat.NewDiagDense(2, sigma), w.T())
 	near(t, "U S V*", &product, x)
-	root, ok := numerics.InverseRoot(mat.NewSymDense(2, []float64{4, 2, 2, 10}))
-	if !ok {
-		t.Fatal("no root")
-	}
-	near(t, "the inverse of [2 0; 1 3]", mat.NewDense(2, 2, root), mat.NewDense(2, 2, []float64{0.5, 0, -1. / 6, 1. / 3}))
 }
 
 // What has no factors is said.
@@ -58,9 +53,6 @@ func TestErrors(t *testing.T) {
 		t.Error("eigenvalues of an infinity")
 	}
 	indefinite := mat.NewSymDense(2, []float64{1, 2, 2, 1})
-	if _, ok := numerics.InverseRoot(indefinite); ok {
-		t.Error("a root of an indefinite matrix")
-	}
 	if c := numerics.Invert(indefinite); !math.IsInf(c, 1) {
 		t.Errorf("condition %g of an indefinite matrix", c)
 	}

@@ -61,7 +61,7 @@ type Point struct {
 	Op      linops.Restricted // Problem's operator where it is the point's own; or nil
 	Free    func()            // frees it and the regularizer
 
-	lift func(b []float64) []float64 // to the user's coordinates; nil where they are the same
+	lift func(b []float64) []float64 // by Embedded, of vectors on the host; nil before
 }
 
 // rest is what a solve of r(K b) leaves beside b.
@@ -165,30 +165,21 @@ func (at *Point) Detach() (a linops.Restricted, release func()) {
 	return a, release
 }
 
-// Lift returns the map on the host from vectors in the coordinates of B to the user's, nil where
-// they are the same. It outlives the point.
-func (at *Point) Lift() func(b []float64) []float64 { return at.lift }
-
-// Lifted says that the solution's coordinates are those of f, applied after what Lift was.
-func (at *Point) Lifted(f func(b []float64) []float64) {
-	before := at.lift
-	at.lift = f
-	if before != nil {
-		at.lift = func(b []float64) []float64 { return f(before(b)) }
-	}
-}
-
 // Embedded says that the solution's coordinates are n, of which the point's so far are those of an increasing set; the
 // others are 0.
 func (at *Point) Embedded(set []int, n int) {
-	at.Lifted(func(b []float64) []float64 {
+	before := at.lift
+	lift := func(b []float64) []float64 {
+		if before != nil {
+			b = before(b)
+		}
 		wide := make([]float64, n)
 		for i, j := range set {
 			wide[j] = b[i]
 		}
 		return wide
-	})
-	lift := at.lift
+	}
+	at.lift = lift
 	at.Back = func(s *Solution) { s.B.Device().Upload(s.B, lift(at.B.ToHost())) }
 }
 

@@ -128,14 +128,12 @@ func (x *solver) deliver(y array.Batch, solve func(z array.Batch) (*engine.Solut
 	if err != nil {
 		return nil, err
 	}
-	dev := y.Device()
 	if at := sol.At; at != nil {
 		at.OwnsY, kept = at.OwnsY || own, own
-		at.Lifted(func(b []float64) []float64 { return x.lift(dev, b) })
 	}
 	sol.Then(func(s *engine.Solution) { err = x.w.Deliver(s.B, s.MuHat, y) })
 	if err == nil {
-		err = dev.Sync()
+		err = y.Device().Sync()
 	}
 	if err != nil {
 		return nil, err

@@ -100,7 +100,7 @@ func NewADMM(ctx context.Context, p engine.Problem, o engine.Options) (engine.Me
 	if err != nil {
 		return nil, err
 	}
-	system, err := NewPenalized(ctx, behind, bound, k, o.Tol)
+	system, err := NewPenalized(ctx, behind, k, o.Tol)
 	if err != nil {
 		return nil, err
 	}

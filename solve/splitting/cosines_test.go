@@ -27,7 +27,7 @@ func scanned(t *testing.T, n, count int) (*penalized, array.Batch) {
 	dev := array.NewHost()
 	p := engine.Problem{Device: dev, A: a, K: imaging.NewGradient([]int{n, n}, nil, imaging.Reflecting),
 		R: prox.NewVectorialL2(n*n, 2, 1, 0.5)}
-	s, err := NewPenalized(t.Context(), p, float64(n*count), 8, 1e-9)
+	s, err := NewPenalized(t.Context(), p, 8, 1e-9)
 	if err != nil {
 		t.Fatal(err)
 	}

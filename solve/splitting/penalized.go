@@ -23,10 +23,10 @@ type penalized struct {
 	penalizedRule
 	closed bool // it does not iterate
 
-	a, k           linops.Structure
-	tol            float64 // of conjugate gradients
-	flat           float64 // ||A 1||^2/||1||^2, with the vector of ones 1; -1 where it is not known yet
-	normA2, normK2 float64
+	a, k   linops.Structure
+	tol    float64 // of conjugate gradients
+	flat   float64 // ||A 1||^2/||1||^2, with the vector of ones 1; -1 where it is not known yet
+	normK2 float64 // a bound of ||K||^2
 	// The squared lengths of A's and K's columns, nil where they are not known.
 	a2, k2 []float64
 
@@ -99,10 +99,10 @@ const (
 // than none, for what it costs.
 const worthwhile = 4
 
-// NewPenalized is given bounds of ||A||^2 and ||K||^2.
-func NewPenalized(ctx context.Context, p engine.Problem, normA2, normK2, tol float64) (*penalized, error) {
+// NewPenalized is given a bound of ||K||^2.
+func NewPenalized(ctx context.Context, p engine.Problem, normK2, tol float64) (*penalized, error) {
 	s := &penalized{
-		p: p, normA2: normA2, normK2: normK2,
+		p: p, normK2: normK2,
 		a: linops.Complete(p.A, linops.StructureOf(p.A)), k: linops.StructureOf(p.K),
 		flat:     -1,
 		tol:      math.Min(math.Max(1e-3*tol, tightestSystem), loosestSystem),

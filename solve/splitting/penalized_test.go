@@ -19,7 +19,7 @@ func TestSolutionsAfterEachOther(t *testing.T) {
 		K: imaging.NewGradient([]int{n, n}, nil, imaging.Reflecting)}
 	defer func(most int) { mostInverted = most }(mostInverted)
 	mostInverted = 0
-	s, err := NewPenalized(t.Context(), p, 1, 8, 1e-9)
+	s, err := NewPenalized(t.Context(), p, 8, 1e-9)
 	if err != nil {
 		t.Fatal(err)
 	}
