@@ -42,7 +42,8 @@ type Options struct {
 	Sigma2By string
 	// Intercept and Standardize are of regressions: by default true for a table with a response.
 	Intercept, Standardize *bool
-	// Effects are unpenalized effects of a completion: rows, cols, mean or none; nil for those of rows and columns.
+	// Effects are unpenalized effects of a completion: rows, cols, mean, none, or auto, as nil, for those that
+	// leave-one-out chooses.
 	Effects []string
 	// Loss is squared, logistic, multinomial, mgaussian, poisson, huber, cox or cox-efron, and LossParameter that of
 	// huber.

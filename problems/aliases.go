@@ -23,6 +23,9 @@ type (
 	Loss    = spec.Loss
 	Effects = spec.Effects
 	Noise   = spec.Noise
+	// EffectsChoice says how effects were chosen, and EffectsTried are those that were compared.
+	EffectsChoice = spec.EffectsChoice
+	EffectsTried  = spec.EffectsTried
 	// Layout describes the arrays of a named problem besides y, and Orders are a range of orders of differences.
 	Layout = spec.Layout
 	Orders = spec.Orders

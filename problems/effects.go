@@ -24,32 +24,6 @@ type FittedEffects struct {
 	RowsAt, ColumnsAt []int
 }
 
-// DefaultEffects are those of a completion where nothing is said of them: of rows and columns, or none and the reason.
-func DefaultEffects(data Data) (e Effects, why string) {
-	if len(data.Shape) != 2 || min(data.Shape[0], data.Shape[1]) < 1 {
-		return e, "the shape of the matrix is not known"
-	}
-	rows, columns := make([]int, len(data.Indices)), make([]int, len(data.Indices))
-	for i, c := range data.Indices {
-		if c < 0 || c/data.Shape[1] >= data.Shape[0] {
-			return e, "an entry is not in the matrix"
-		}
-		rows[i], columns[i] = c/data.Shape[1], c%data.Shape[1]
-	}
-	m, n := len(sublist.Number(rows, data.Shape[0])), len(sublist.Number(columns, data.Shape[1]))
-	switch {
-	case min(m, n) > additive.MostEffects:
-		return e, fmt.Sprintf("%d rows and %d columns have entries, and the fewer may be at most %d", m, n,
-			additive.MostEffects)
-	case m+n-1 >= len(data.Indices):
-		return e, fmt.Sprintf("with %d rows and %d columns they leave nothing to estimate of %d entries", m, n,
-			len(data.Indices))
-	case slices.Contains(data.Weights, 0):
-		return e, "an entry has weight 0"
-	}
-	return Effects{Mean: true, Rows: true, Columns: true}, ""
-}
-
 // At is the part of the effects in the entry of a row and a column.
 func (f *FittedEffects) At(row, column int) float64 {
 	return f.Mean + sublist.Value(f.Rows, f.RowsAt, row) + sublist.Value(f.Columns, f.ColumnsAt, column)

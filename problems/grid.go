@@ -110,6 +110,11 @@ const (
 	// A completion's points take much longer; below the end the fit goes through most entries.
 	filledPoints = 20
 	filledShare  = 0.05
+	// Of a matrix with few entries, d/(m + n) < min(m, n)/fewFilled, already fits of a small rank go through most of them:
+	// the same steps end earlier.
+	fewFilled   = 4
+	fewerPoints = 11
+	fewerShare  = 0.2
 	// A sum of squares spans the eigenvalues of A* A, from above their sum; with fewer observations than coefficients
 	// fits below shortRidge go through y.
 	ridgeShare = 1e-7
@@ -149,6 +154,9 @@ func (p *Problem) DefaultGrid(ctx context.Context, sigma2 func() float64) (g Gri
 	switch {
 	case p.observed != nil && p.parts.Behind == nil:
 		share, short, n = filledShare, filledShare, filledPoints
+		if rows, cols := p.parts.Shape[0], p.parts.Shape[1]; fewFilled*p.D < (rows+cols)*min(rows, cols) {
+			share, short, n = fewerShare, fewerShare, fewerPoints
+		}
 	case p.squares:
 		share, short = ridgeShare, shortRidge
 	case !p.sequence() && !p.Columns.rows:

@@ -50,8 +50,9 @@ type Problem struct {
 	Targets       spec.Targets
 	DefaultSolver string
 
-	// Effects are those of the data.
-	Effects Effects
+	// Effects are those of the data, and EffectsChoice how they were chosen.
+	Effects       Effects
+	EffectsChoice *EffectsChoice
 	// Loss is the loss. With one that is not squared mu_hat is the linear predictor.
 	Loss Loss
 
@@ -224,7 +225,7 @@ func newProblem(ctx context.Context, name string, dev array.Device, data Data, h
 		Name: s.Name, Operator: parts.Operator, Behind: parts.Behind, Thresholds: parts.Thresholds,
 		Center: parts.Center, Loss: s.LossOf(data), dev: dev, parts: parts,
 		View: View{MuShape: data.YShape, BShape: parts.Shape, MuComplex: data.Complex, Frames: data.Frames,
-			Units: data.Units, Picture: parts.Picture},
+			Units: data.Units, Picture: parts.Picture}, EffectsChoice: data.EffectsChoice,
 		Values: Values{Lambda: math.NaN(), Lambda2: math.NaN(), Gamma: math.NaN()},
 	}
 	p.D, p.P = parts.Operator.Dims()

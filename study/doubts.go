@@ -150,7 +150,6 @@ func (r *Swept) besideUnknown() bool {
 
 // doubtfulChoice warns where the choice is likely to cost more than is tolerable, or to look better than it is.
 func (r *Swept) doubtfulChoice(all *Notes) {
-	r.costlyEffects(all)
 	if s := r.Summary; s.Regret != nil && *s.Regret > risk.Tolerable {
 		all.Add(warning.CostlyChoice, "the choice may cost: the squared error at the minimizer is on average %.0f%% "+
 			"above that at the best weight, and with a probability of %.0f%% more than %.0f%% above it", 100**s.Regret,

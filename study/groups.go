@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
-	"surepipe/internal/digits"
 	"surepipe/internal/lists"
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -140,47 +139,6 @@ func (r *Swept) fewGroups(notes *Notes) {
 		notes.Add(warning.FewGroups, "there are %d groups of %s only: what their errors say of a new group, and of "+
 			"the weight that is best for it, is little; the error bars are widened for so few", n, f.By)
 	}
-}
-
-// costlyEffects tells of a completion with effects of rows and columns whose error of prediction is more than a
-// standard error above that of the means of columns, or of rows, alone.
-func (r *Swept) costlyEffects(notes *Notes) {
-	c := r.Options.Criterion
-	if e := r.Data.Effects; !e.Rows || !e.Columns || r.Data.Weights != nil || !c.Rule().Predicts {
-		return
-	}
-	value, stdErr := r.Lines[r.Summary.Minimizer.Index].Value(c)
-	n := r.Data.Shape[1]
-	columns := meanLeftOut(r.Data.Y, func(i int) int { return r.Data.Indices[i] % n })
-	rows := meanLeftOut(r.Data.Y, func(i int) int { return r.Data.Indices[i] / n })
-	one, effects, least := "column", "cols", columns
-	if rows < columns {
-		one, effects, least = "row", "rows", rows
-	}
-	if value-stdErr > least {
-		notes.Add(warning.CostlyEffects, "the mean of the other entries of its %s alone predicts an entry with a "+
-			"squared error of %.6g, and the fit with effects of rows and columns with %.6g ± %s: compare --effects %s",
-			one, least, value, digits.Error(stdErr), effects)
-	}
-}
-
-// meanLeftOut is the mean squared error of predicting values by the mean of the others of their group, infinite where a
-// value stands alone in its group.
-func meanLeftOut(y []float64, group func(i int) int) float64 {
-	sums, counts, total := map[int]float64{}, map[int]float64{}, 0.0
-	for i, v := range y {
-		sums[group(i)] += v
-		counts[group(i)]++
-	}
-	for i, v := range y {
-		k := counts[group(i)]
-		if k == 1 {
-			return math.Inf(1)
-		}
-		e := v - (sums[group(i)]-v)/(k-1)
-		total += e * e / float64(len(y))
-	}
-	return total
 }
 
 // residuals are those of a fit, nil where there is none.

@@ -81,6 +81,8 @@ type EffectsResult struct {
 	Effects     []string `json:"effects,omitempty"`
 	EffectsDF   int      `json:"effects_df,omitempty"`
 	EffectsMean *float64 `json:"effects_mean,omitempty"`
+	// EffectsChoice says how they were chosen, where nothing was said of them.
+	EffectsChoice *problems.EffectsChoice `json:"effects_choice,omitempty"`
 }
 
 // ExecResult is the part of the JSON that only commands have.
@@ -144,7 +146,7 @@ func CenterOf(p *problems.Problem) CenterResult {
 }
 
 func EffectsOf(p *problems.Problem) EffectsResult {
-	return EffectsResult{Effects: p.Effects.Names(), EffectsDF: p.EffectsDF()}
+	return EffectsResult{Effects: p.Effects.Names(), EffectsDF: p.EffectsDF(), EffectsChoice: p.EffectsChoice}
 }
 
 func (r *EffectsResult) fitEffects(p *problems.Problem, risk pipeline.Risk) {

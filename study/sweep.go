@@ -230,7 +230,7 @@ func (r *Swept) line(point *pipeline.SweepPoint) SweepLine {
 	for a, axis := range r.Axes {
 		*line.Named(axis.Name) = Weight(point.Weights[a])
 	}
-	line.Warnings = slices.Clone(line.Warnings)
+	line.Warnings, line.EffectsChoice = slices.Clone(line.Warnings), nil // which the summary has
 	line.Fill(r.Estimator.Problem, point.Risk, nil)
 	line.Loss = Defined(point.Loss)
 	return line
@@ -257,6 +257,7 @@ func (r *Swept) finish(log *Log, best, chosen pipeline.SweepPoint, took time.Dur
 		Summary: true, Response: r.Template.Response,
 		Criterion: r.Options.Criterion, Points: len(r.Lines), Minimizer: r.Lines[best.Index].Minimum(),
 		SweepChoice: choiceOf(r.Axes, r.Lines, best.Choice, r.Options.Rule), Seconds: took.Seconds(),
+		EffectsChoice: r.Template.EffectsChoice,
 	}
 	for a, end := range best.Edge {
 		if end != 0 && s.Edges == nil {

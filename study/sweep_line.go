@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"surepipe/pipeline"
+	"surepipe/problems"
 	"surepipe/risk"
 )
 
@@ -68,6 +69,8 @@ type SweepSummary struct {
 	StorageResult
 	// Audits compare the criterion with fits without some observations, at the chosen point.
 	Audits []*pipeline.Audit `json:"audit,omitempty"`
+	// EffectsChoice says how the effects of a completion were chosen.
+	EffectsChoice *problems.EffectsChoice `json:"effects_choice,omitempty"`
 	// Warnings are those printed on standard error, of all points together.
 	Warnings []pipeline.Warning `json:"warnings,omitempty"`
 }

@@ -7,10 +7,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"surepipe/internal/dataio"
+	"surepipe/pipeline"
+	"surepipe/problems"
 	"surepipe/risk/warning"
 )
 
@@ -129,25 +132,41 @@ func TestPredictionsHaveEffects(t *testing.T) {
 	}
 }
 
-// Effects of rows of a table whose columns are measurements are told to cost more than they give; those of ratings are
-// not.
-func TestEffectsThatCostMoreThanTheyGive(t *testing.T) {
+// Of a table whose columns are measurements effects of columns alone are chosen, of ratings those of both, and results say
+// that they were looked for.
+func TestEffectsAreChosen(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 1))
 	measurements := "a,b,c\n"
 	for range 60 {
 		v := rng.NormFloat64()
-		measurements += fmt.Sprintf("%g,%g,", v, 3*rng.NormFloat64()-3*v)
+		measurements += fmt.Sprintf("%g,%g,", 9+v, 3*rng.NormFloat64()-3*v)
 		if rng.Float64() < 0.6 {
-			measurements += fmt.Sprint(2 * rng.NormFloat64())
+			measurements += fmt.Sprint(20 + 2*rng.NormFloat64())
 		}
 		measurements += "\n"
 	}
 	_, ratings, _, _ := ratingsText()
-	for data, want := range map[string]bool{text(t, "m.csv", measurements): true, text(t, "r.csv", ratings): false} {
+	for data, want := range map[string]string{text(t, "m.csv", measurements): "cols",
+		text(t, "r.csv", ratings): "rows,cols"} {
 		status, stdout, stderr := command(t, "sweep", "--problem", "matrix-completion", "--data", data, "--json")
-		told := strings.Contains(stdout, warning.CostlyEffects.Code) && strings.Contains(stderr, "--effects cols")
-		if status != exitDone || told != want {
-			t.Errorf("status %d: %s", status, stderr)
+		var last struct {
+			Choice   problems.EffectsChoice `json:"effects_choice"`
+			Warnings []pipeline.Warning
+		}
+		all := strings.Split(strings.TrimSpace(stdout), "\n")
+		if err := json.Unmarshal([]byte(all[len(all)-1]), &last); err != nil {
+			t.Fatal(err, stderr)
+		}
+		c := last.Choice
+		if status != exitDone || len(c.Tried) != 5 || c.Tried[c.Best].Effects != want || c.Tried[c.Best].Fitted != (want == "cols") ||
+			!strings.Contains(stderr, "effects: "+want+", chosen by leave-one-out of ") ||
+			!slices.ContainsFunc(last.Warnings, func(w pipeline.Warning) bool { return w.Is(warning.ChosenEffects) }) {
+			t.Errorf("status %d, %+v: %s", status, c, stderr)
+		}
+		for _, try := range c.Tried {
+			if try.Error < c.Tried[c.Best].Error {
+				t.Errorf("%s has an error of %g, and %s is chosen", try.Effects, try.Error, want)
+			}
 		}
 	}
 }
@@ -182,8 +201,8 @@ func TestEffectsOfASpecification(t *testing.T) {
 	}
 }
 
-// Completions have effects of rows and columns by default, from the command, Go and the worker alike; those that cannot
-// have them say why.
+// Effects of completions are chosen by default, from the command, Go and the worker alike, among those that leave
+// something to estimate.
 func TestCompletionsHaveEffectsByDefault(t *testing.T) {
 	_, matrix, _, _ := ratingsText()
 	run := "run --problem matrix-completion --lambda 0.3max --data " + text(t, "m.csv", matrix)
@@ -210,8 +229,7 @@ func TestCompletionsHaveEffectsByDefault(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, stdout, stderr := command(t, "run", "--problem", "matrix-completion", "--lambda", "1", "--data", few)
-	if status != exitDone || strings.Contains(stdout, "effects") ||
-		!strings.Contains(stderr, "they leave nothing to estimate of 6 entries") {
+	if status != exitDone || !strings.Contains(stderr, "effects: ") || strings.Contains(stderr, "rows,cols") {
 		t.Errorf("status %d, %s\n%s", status, stdout, stderr)
 	}
 	if _, _, stderr := command(t, strings.Fields(run+" --loss huber")...); strings.Contains(stderr, "effects") {

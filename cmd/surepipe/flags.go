@@ -208,8 +208,9 @@ func (e *estimation) variantFlags() []cli.Flag {
 			"the columns of X that come from one column of a table, or the array groups)",
 			Role: cli.Reads, Extensions: arrays},
 		{Name: "effects", To: &e.EffectNames, Usage: "matrix-completion: unpenalized effects of the rows and " +
-			"columns of the matrix, rows, cols or rows,cols, each with a constant, mean for the constant alone, or " +
-			"none (default: rows,cols with the squared loss; a specification's own)"},
+			"columns of the matrix, rows, cols or rows,cols, each with a constant, mean for the constant alone, " +
+			"none, or auto: those of the least leave-one-out error (default: auto with the squared loss; a " +
+			"specification's own)"},
 	}
 }
 

@@ -167,6 +167,8 @@ type Origin struct {
 	Stack [][]float64
 	// Simulated says that the file has no y, and that Y is Mu.
 	Simulated bool
+	// EffectsChoice says how Effects were chosen; nil where they were given.
+	EffectsChoice *EffectsChoice
 	// Observed are arrays with a number for each value of y, by the names of the options of a table that name them.
 	Observed map[string][]float64
 }

@@ -150,6 +150,29 @@ func ParseEffects(names []string) (Effects, error) {
 	return e, nil
 }
 
+// EffectsChoice says how the effects of a completion were chosen where nothing was said of them.
+type EffectsChoice struct {
+	// Why is the reason where nothing was compared.
+	Why string `json:"why,omitempty"`
+	// Tried are the effects that were compared, of which Best is the place of those with the least error, in Entries of
+	// the Of entries.
+	Tried   []EffectsTried `json:"tried,omitempty"`
+	Best    int            `json:"best,omitempty"`
+	Entries int            `json:"entries,omitempty"`
+	Of      int            `json:"of,omitempty"`
+	// Optimism is about by how much, at most, the least error is too small because it was looked for.
+	Optimism float64 `json:"optimism,omitempty"`
+}
+
+// EffectsTried are effects with the error of predicting an entry that is left out, the least of what was tried with
+// them: Fitted says that it is one of fits, else of the effects alone.
+type EffectsTried struct {
+	Effects string  `json:"effects"`
+	Error   float64 `json:"alo"`
+	StdErr  float64 `json:"alo_stderr"`
+	Fitted  bool    `json:"fitted"`
+}
+
 func (s *Spec) parseEffects(n *yaml.Node) error {
 	names, err := s.names(n, "effects")
 	if err != nil {

@@ -55,14 +55,15 @@ class MatrixCompletion(_Matrix):
     (B_ij - y_ij)^2 + lambda ||B||_*, with unpenalized effects of rows and columns.
 
     lam is the weight, a grid, or None to choose it by the criterion: leave-one-out, or SURE where sigma2 is given.
-    effects are some of "rows" and "cols", "mean" for a constant alone, or "none". standardize divides columns by their
+    effects are some of "rows" and "cols", "mean" for a constant alone, "none", or "auto" for those that leave-one-out
+    chooses, of which fit_["effects_choice"] tells. standardize divides columns by their
     standard deviations, so that lambda_, risk_ and sigma2 are those of the quotients; by default those of a data frame
     where they are in different units, standard deviations more than ten times others, and sigma2 is not given.
     completed_ is the matrix with its gaps filled, estimate_ the estimate of all entries; lambda_, risk_, risk_stderr_,
     df_, path_, fit_, audit_ and warnings_ are as of the regressions.
     """
 
-    def __init__(self, lam=None, *, effects=("rows", "cols"), criterion="auto", sigma2=None, standardize=None,
+    def __init__(self, lam=None, *, effects="auto", criterion="auto", sigma2=None, standardize=None,
                  options=None):
         self.lam, self.effects, self.criterion, self.sigma2, self.options = lam, effects, criterion, sigma2, options
         self.standardize = standardize

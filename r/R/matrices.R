@@ -1,5 +1,5 @@
 # complete fills the missing entries of a table of numbers by a matrix of low rank, with effects of rows and columns.
-complete <- function(x, effects = c("rows", "cols"), lambda = NULL, criterion = NULL, standardize = NULL,
+complete <- function(x, effects = "auto", lambda = NULL, criterion = NULL, standardize = NULL,
                      options = list()) {
   m <- if (is.data.frame(x)) data.matrix(x) else as.matrix(x)
   if (!is.numeric(m)) stop("x is of type ", typeof(m), ", expected numbers", call. = FALSE)

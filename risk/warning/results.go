@@ -125,10 +125,6 @@ var (
 			"once: leave-one-out by one step does not know that they are out of the fit without that row, and is far " +
 			"too large for fits with them",
 		Do: "choose by `--criterion cv`; put rare levels together"})
-	CostlyEffects = row(Kind{Code: "costly-effects", Severity: Caution,
-		Says: "the means of columns, or of rows, alone predict entries of a matrix that are left out better than the " +
-			"fit with effects of both, as where columns are different measurements",
-		Do: "compare `--effects cols`, or `rows`"})
 	FewGroups = row(Kind{Code: "few-groups", Severity: Caution,
 		Says: "fewer than five groups are left out, one after the other: they say little of how much a new group " +
 			"differs, and which weight is best for it",

@@ -106,10 +106,10 @@ var (
 		Says: "missing genotypes count as the mean of their column"})
 	UnequalSteps = row(Kind{Code: "unequal-steps", Severity: Caution,
 		Says: "the steps of a sequence's index differ, or are not known, and are taken for equal"})
-	NoEffects = row(Kind{Code: "no-effects",
-		Says: "a completion has no effects of rows and columns, which it has by default: they would leave nothing to " +
-			"estimate, or the matrix is too large for them, or a weight is 0",
-		Do: "give `--effects none`, or `rows`, or `cols`"})
+	ChosenEffects = row(Kind{Code: "chosen-effects",
+		Says: "the effects of a completion were chosen by looking at its entries: by leave-one-out of fits at few " +
+			"weights, or of the effects alone; printed errors take them as given",
+		Do: "`--effects` says which"})
 	Levels = row(Kind{Code: "levels", Says: "which level of a response of two is 1",
 		Do: "`--success` says otherwise"})
 	NumbersAsCategory = row(Kind{Code: "numbers-as-category", Severity: Caution,

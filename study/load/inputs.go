@@ -122,6 +122,9 @@ func (f *Source) complete(data *Contents) (err error) {
 	if err := f.standardize(data); err != nil {
 		return f.InFile(err)
 	}
+	if err := f.chooseEffects(data); err != nil {
+		return f.InFile(err)
+	}
 	if err := f.scan(data); err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ type Variant struct {
 	Loss                   problems.Loss
 	Effects                problems.Effects
 	Anisotropic, Vectorial bool
-	// EffectsOpen says that nothing was said of effects: a completion then has those of rows and columns where it can.
+	// EffectsOpen says that nothing was said of effects: those of a completion are then chosen.
 	EffectsOpen bool
 	// StandardizeAuto asks for columns of a completion that are divided by their standard deviations where these
 	// differ by more than a factor of 10, and StandardizeOpen for those of a table.
@@ -87,9 +87,6 @@ func (f *Source) vary(data *problems.Data) {
 	}
 	data.Anisotropic, data.Vectorial, data.Order = v.Anisotropic, v.Vectorial, v.Degree
 	data.Mix = v.Mix
-	if v.EffectsOpen {
-		data.Effects, _ = problems.DefaultEffects(*data)
-	}
 }
 
 // Contents is the content of data files.

@@ -17,10 +17,7 @@ func (f *Source) noteStorage(n *study.Notes, data problems.Data, sigma2 float64)
 	if l, _ := LayoutOf(f.Problem); l.Selection {
 		noteRounded(n, data, sigma2)
 	}
-	if f.EffectsOpen && !data.Effects.Some() {
-		_, why := problems.DefaultEffects(data)
-		n.Add(warning.NoEffects, "there are no effects of rows and columns: %s", why)
-	}
+	f.noteEffects(n, data)
 	m := spec.MatrixOf(data.X).Stored
 	if m == nil {
 		return

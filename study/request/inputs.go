@@ -2,6 +2,7 @@ package request
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"surepipe/internal/dataio/ndarray"
@@ -88,21 +89,29 @@ func (r *Request) checkVariant(l problems.Layout) error {
 	return checkValues(chosen("storage", r.Storage, load.Storages...))
 }
 
+// effectsAuto asks for effects that are chosen, as it is done where nothing is said of them.
+const effectsAuto = "auto"
+
 // readEffects reads the names of effects, which are for the squared loss.
 func (r *Request) readEffects(l problems.Layout) (err error) {
 	if r.Given("effects") && len(r.EffectNames) == 0 {
-		return study.Errorf("--effects is empty, expected some of %s, separated by commas",
+		return study.Errorf("--effects is empty, expected %s, or some of %s, separated by commas", effectsAuto,
 			strings.Join(problems.EffectNames(), ", "))
 	}
 	r.StandardizeOpen = !r.Given("standardize") && r.Sigma2 == 0
 	r.StandardizeAuto = r.StandardizeAuto && r.Sigma2 == 0
-	if r.Effects, err = problems.ParseEffects(r.EffectNames); err != nil {
-		return study.Errorf("--effects: %w", err)
-	}
-	switch {
-	case !r.Given("effects"):
+	auto := slices.Equal(r.EffectNames, []string{effectsAuto})
+	if !r.Given("effects") || auto {
 		r.EffectsOpen = l.Selection && r.Loss.Squared()
-	case r.Effects.Some() && !r.Loss.Squared():
+		if auto && !r.EffectsOpen {
+			return study.Errorf("--effects is %s, which is for matrix-completion with the squared loss", effectsAuto)
+		}
+		return nil
+	}
+	if r.Effects, err = problems.ParseEffects(r.EffectNames); err != nil {
+		return study.Errorf("--effects: %w, or %s", err, effectsAuto)
+	}
+	if r.Effects.Some() && !r.Loss.Squared() {
 		return study.Errorf("--effects is %s, which is for the squared loss, and the loss is %s",
 			strings.Join(r.EffectNames, ","), r.Loss.Name)
 	}

@@ -212,7 +212,7 @@ def matrices(surepipe, rows):
         else:
             np.save("faces-part.npy", partly)
             data = "--data faces-part.npy"
-        surepipe(f"sweep --problem matrix-completion {data} --effects rows,cols --lambda 0.01max:max:15 --refine 0 --out {name}.npz")
+        surepipe(f"sweep --problem matrix-completion {data} --lambda 0.01max:max:15 --refine 0 --out {name}.npz")
         surepipe(f"predict --fit {name}.npz --out {name}-p.csv")
         seconds, commands = surepipe.lap()
         p = pd.read_csv(f"{name}-p.csv")
