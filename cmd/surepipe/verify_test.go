@@ -41,7 +41,8 @@ func TestVerify(t *testing.T) {
 		t.Error("a verification that nobody asked for")
 	}
 	// Right or marked: with the row, the key, the warning and the status that belong together.
-	status, stdout, stderr = command(t, append(append([]string{"run"}, tinyCompletion(t)...), "--verify", "--json")...)
+	status, stdout, stderr = command(t, append(append([]string{"run"}, tinyCompletion(t)...), "--effects", "none", "--verify",
+		"--json")...)
 	var r study.Result
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
 		t.Fatal(err)

@@ -159,6 +159,9 @@ func (t *tries) choose(ctx context.Context, problem string, to *problems.Data) e
 	if !fits {
 		some = *t
 	}
+	if err := array.UseNative(); err != nil {
+		return study.Bad(err)
+	}
 	dev := array.NewHost()
 	defer dev.Close()
 	all, err := some.alone(dev)
