@@ -110,8 +110,8 @@ const (
 	// A completion's points take much longer; below the end the fit goes through most entries.
 	filledPoints = 20
 	filledShare  = 0.05
-	// Of a matrix with few entries, d/(m + n) < min(m, n)/fewFilled, already fits of a small rank go through most of them:
-	// the same steps end earlier.
+	// Of a matrix with few entries, d/(m + n) < min(m, n)/fewFilled, already fits of a small rank go through most of
+	// them: the same steps end earlier.
 	fewFilled   = 4
 	fewerPoints = 11
 	fewerShare  = 0.2

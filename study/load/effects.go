@@ -30,8 +30,8 @@ const (
 	// of the rows and columns, where these keep leastTried entries on average.
 	mostTried  = 1500
 	leastTried = 15
-	// worthFits is how many times the least error of effects alone those of rows or columns may have for fits to be tried
-	// with them, and worthPlain the others.
+	// worthFits is how many times the least error of effects alone those of rows or columns may have for fits to be
+	// tried with them, and worthPlain the others.
 	worthFits, worthPlain = 5, 1.2
 )
 
