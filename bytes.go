@@ -47,8 +47,9 @@ var needs = map[Problem]func(s sides, o *Options) float64{
 	SVT:              func(s sides, _ *Options) float64 { return 34*s.d + min(30*s.d, 80e3) + 4*s.s*s.s + 30e3 },
 	Completion: func(s sides, o *Options) float64 { // a Schur complement of order s k - k(k-1)/2
 		order := min(s.s*(s.s+1)/2, mostOrder)
-		eigenvectors := 0.0 // of J, where b is short and all of the fit
-		if p := s.m * s.n; p <= 256 && slices.Contains(o.Effects, "none") {
+		eigenvectors := 0.0                                               // of J, where b is short and all of the fit
+		open := len(o.Effects) == 0 || slices.Contains(o.Effects, "auto") // none are tried
+		if p := s.m * s.n; p <= 256 && (open || slices.Contains(o.Effects, "none")) {
 			eigenvectors = 30 * p * p
 		}
 		return 2.8*order*order + eigenvectors + 230*s.d + 85e3
