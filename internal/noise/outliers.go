@@ -80,8 +80,8 @@ func (m Image) Outliers() (at []int, share float64) {
 
 const (
 	// The ratio of a squared MAD to a mean square of n differences of pixels from their neighbours in white normal
-	// noise has the standard deviation ratioSpread / sqrt(n). Tails are heavy from tailErrors of these below 1, and
-	// from heavyTails: three standard deviations of SURE are then more than three times as many.
+	// noise has the standard deviation ratioSpread / sqrt(n). Tails are heavy where it is below heavyTails, and
+	// tailErrors standard deviations below 1.
 	ratioSpread, tailErrors, heavyTails = 1.9, 3.5, 0.87
 )
 
