@@ -90,8 +90,9 @@ var (
 			"says, by more than three bars: the audit's error is to be believed",
 		Do: "choose by `--criterion cv`, with `--groups` or `--blocks` where observations belong together"})
 	Correlated = row(Kind{Code: "correlated", Severity: Caution,
-		Says: "runs of observations that are left out are predicted much worse than single ones: noise or signal has " +
-			"a memory, and the criterion may choose too little smoothing",
+		Says: "runs of observations that are left out are predicted much worse than single ones, or differences of " +
+			"neighbours in a sequence show it: noise or signal is correlated along it, and a criterion for " +
+			"independent noise may choose too little smoothing",
 		Do: "of a sequence give `--noise ar1`; choose by `--criterion cv --blocks N` with N beyond the correlation"})
 	NearData = row(Kind{Code: "near-data", Severity: Caution,
 		Says: "the chosen fit takes more than nine in ten of the degrees of freedom that y has, and was not audited: " +

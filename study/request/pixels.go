@@ -51,6 +51,7 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 			}
 		}
 	case problems.IsSequence(r.Problem, data):
+		r.noteSerial(noise.Serial(data.Y))
 		if u = noise.UnevenSequence(data.Y); u.By == "" {
 			at, share := noise.Outliers(data.Y)
 			r.noteOutliers(data, at, share, "leave wrong values out (--missing drop estimates empty ones)")
@@ -101,6 +102,20 @@ func (r *Request) notePattern(p noise.Pattern) {
 	r.note(study.NewNote(warning.PatternedNoise, "%s, with %.2g times the variance of the noise of single pixels, as "+
 		"of a sensor, or as rows of print have: criteria and error bars take them for noise where the fit removes "+
 		"them, and for signal where it does not; subtract them before", of, p.Share))
+}
+
+// noteSerial says that the noise of neighbours in a sequence is correlated.
+func (r *Request) noteSerial(ratio float64) {
+	const differences = "second differences of y over two places have %.2g times the variance of those over one, "
+	switch {
+	case ratio > 1:
+		r.note(study.NewNote(warning.Correlated, differences+"and those over four hardly more: neighbours share "+
+			"noise, which criteria, error bars and an estimated sigma2 take for independent, so that the fit follows "+
+			"it and its printed error is too small", ratio))
+	case ratio > 0:
+		r.note(study.NewNote(warning.Correlated, differences+"and of independent noise they have the same: the noise "+
+			"of neighbours is of opposite sign, so that an estimated sigma2 is too large, and SURE too small", ratio))
+	}
 }
 
 // noteTails says that the noise of an image has heavy tails.
