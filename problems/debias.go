@@ -126,10 +126,15 @@ type Doubts struct {
 	Outliers []risk.Outlier
 }
 
+// leastResidual is the part of the greatest observation below which residuals are rounding errors.
+const leastResidual = 1e-9
+
 // Doubts looks at the residuals.
 func (m *FullModel) Doubts() (d Doubts) {
 	residual := m.residuals()
-	d.Outliers = m.of.Outliers(residual)
+	if floats.Norm(residual, math.Inf(1)) > leastResidual*floats.Norm(m.y, math.Inf(1)) {
+		d.Outliers = m.of.Outliers(residual)
+	}
 	d.Uneven, d.Column = m.uneven(residual)
 	return d
 }

@@ -50,17 +50,17 @@ func (l *LeastSquares) Outliers(residual []float64) (all []Outlier) {
 		return at
 	}
 	var without [][]float64
-	told, squares := 0, floats.Dot(e, e)
+	told := 0
 	for range mostOutliers {
 		i := most()
 		r := size(i)
 		if free--; free < 2 || r == 0 {
 			break
 		}
-		squares = max(squares-r*r, 0)
-		of := Outlier{At: i, Residual: e[i] / left[i], Errors: r / math.Sqrt(squares/free)}
+		of := Outlier{At: i, Residual: e[i] / left[i]}
 		without = l.leave(i, without, e, left)
-		of.Next = size(most()) / math.Sqrt(squares/free)
+		deviation := math.Sqrt(floats.Dot(e, e) / free)
+		of.Errors, of.Next = r/deviation, size(most())/deviation
 		t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: free}
 		if all = append(all, of); of.Errors > apart*of.Next && 2*float64(n)*t.Survival(of.Errors) < chanceOfOutlier {
 			told = len(all)

@@ -64,3 +64,22 @@ func TestOutliersOfARegression(t *testing.T) {
 		}
 	}
 }
+
+// A wrong value is told where all others are on the plane, up to rounding errors.
+func TestOutlierOfAnExactRelation(t *testing.T) {
+	const n, wrong = 40, 7
+	x, y := mat.NewDense(n, 2, nil), make([]float64, n)
+	for i := range n {
+		x.SetRow(i, []float64{float64(i*i%17) / 3, float64(i*5%11) / 7})
+		y[i] = 2*x.At(i, 0) - x.At(i, 1)
+	}
+	y[wrong] += 3
+	l, err := risk.NewLeastSquares(x, lists.Upto(2), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := l.Outliers(l.Residuals(y))
+	if len(found) != 1 || found[0].At != wrong || math.Abs(found[0].Residual-3) > 1e-9 {
+		t.Errorf("found %+v, expected 3 in row %d", found, wrong)
+	}
+}

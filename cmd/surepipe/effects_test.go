@@ -145,9 +145,19 @@ func TestEffectsAreChosen(t *testing.T) {
 		}
 		measurements += "\n"
 	}
+	// Curves that differ by a factor: means of columns alone predict much worse than those of both, and fits better.
+	curves := "a,b,c,d,e,f\n"
+	for i := range 14 {
+		for j := range 6 {
+			if curves += ","[:min(j, 1)]; i%6 != j {
+				curves += fmt.Sprint((1 + float64(i)) * (1 - math.Exp(-float64(j)-0.3)) * (1 + 0.02*rng.NormFloat64()))
+			}
+		}
+		curves += "\n"
+	}
 	_, ratings, _, _ := ratingsText()
 	for data, want := range map[string]string{text(t, "m.csv", measurements): "cols",
-		text(t, "r.csv", ratings): "rows,cols"} {
+		text(t, "c.csv", curves): "cols", text(t, "r.csv", ratings): "rows,cols"} {
 		status, stdout, stderr := command(t, "sweep", "--problem", "matrix-completion", "--data", data, "--json")
 		var last struct {
 			Choice   problems.EffectsChoice `json:"effects_choice"`

@@ -32,7 +32,9 @@ const (
 	leastTried = 15
 	// worthFits is how many times the least error of effects alone those of rows or columns may have for fits to be
 	// tried with them, and worthPlain the others.
-	worthFits, worthPlain = 5, 1.2
+	worthFits, worthPlain = 20, 1.2
+	// leastOptimism is how small, in standard errors, what the search takes from an error counts as none.
+	leastOptimism = 0.01
 )
 
 // triedWeights are the weights of these fits, as parts of the largest, at which the effects are alone.
@@ -301,6 +303,9 @@ func choiceOf(all []*trial, best *trial, entries, of int) *problems.EffectsChoic
 			c.Optimism += d.StdErr * (distuv.UnitNormal.Prob(away) - away*distuv.UnitNormal.Survival(away))
 		}
 	}
+	if c.Optimism < leastOptimism*best.stdErr {
+		c.Optimism = 0
+	}
 	return c
 }
 
@@ -328,8 +333,11 @@ func (f *Source) noteEffects(n *study.Notes, data problems.Data) {
 	if c.Entries < c.Of {
 		some = fmt.Sprintf(" of %d of %d entries", c.Entries, c.Of)
 	}
-	best := c.Tried[c.Best]
+	best, small := c.Tried[c.Best], "which lowers them by less than a hundredth of their standard errors"
+	if c.Optimism > 0 {
+		small = fmt.Sprintf("and are too small by up to about %s for that", digits.Error(c.Optimism))
+	}
 	n.Add(warning.ChosenEffects, "effects: %s, chosen by leave-one-out of %s%s: %s (others: %s); printed errors take "+
-		"them as given, and are too small by up to about %s for that; --effects says otherwise", chosen, by, some,
-		digits.PlusMinus(best.Error, best.StdErr), strings.Join(others, ", "), digits.Error(c.Optimism))
+		"them as given, %s; --effects says otherwise", chosen, by, some, digits.PlusMinus(best.Error, best.StdErr),
+		strings.Join(others, ", "), small)
 }
