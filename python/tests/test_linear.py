@@ -196,7 +196,7 @@ def test_multinomial_at_a_weight_is_scikit_learns():
 
 def test_a_classifier_of_a_real_table():
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    assert cross_val_score(Logistic(), X, y, cv=3).mean() > 0.96
+    assert cross_val_score(Logistic(), X, y, cv=3).mean() > 0.95
 
 
 def test_few_rows_with_many_columns_are_cross_validated():

@@ -133,9 +133,11 @@ TIMES = ("seconds", "version", "took")
 
 
 def numbers(v):
-    """A JSON value without what depends on the clock."""
+    """A JSON value without what depends on the clock, and with options named as arguments are."""
     if isinstance(v, dict):
         return {k: numbers(x) for k, x in v.items() if k not in TIMES}
+    if isinstance(v, str):
+        return v.replace("--", "")
     return [numbers(x) for x in v] if isinstance(v, list) else v
 
 
