@@ -67,15 +67,6 @@ const (
 	lateRatio    = 10
 )
 
-// Where a transform solves the linear systems eta is a share of <m, z>/||m||^2 with the multiplier m, the mean of |z|
-// over the weight for total variation: mostShare at first, then fallingShare/k until leastShare or followUntil.
-const (
-	mostShare    = 0.5
-	leastShare   = 0.08
-	fallingShare = 40
-	followUntil  = 2000
-)
-
 // smallerEta divides the balanced eta where conjugate gradients solve the linear system: K*K, which its
 // preconditioner knows best, then has more weight, so that a step is enough in most iterations, and on projections
 // and blurs as many iterations are needed or fewer.
@@ -271,11 +262,8 @@ func (s *admm) finish(w *engine.Work) array.Batch {
 }
 
 func (s *admm) due(w *engine.Work, run *admmRun) bool {
-	k, until := w.K+1, balanceUntil
-	if s.system.cosines != nil {
-		until = followUntil
-	}
-	return run.since+1 >= max(4, k/4) && k <= until
+	k := w.K + 1
+	return run.since+1 >= max(4, k/4) && k <= balanceUntil
 }
 
 // Measure bounds the subgradient, with r(b), and balances eta. With r(K b) the duality gap decides.
@@ -307,11 +295,6 @@ func (s *admm) Measure(w *engine.Work) (measured float64, next engine.Coefficien
 func (s *admm) imbalance(w *engine.Work, run *admmRun) (ratio, limit float64) {
 	z, u := w.State[0], w.State[1]
 	uNorm := engine.Norm(u)
-	if s.system.cosines != nil {
-		share := math.Max(leastShare, math.Min(mostShare, fallingShare/float64(w.K+1)))
-		f := share * engine.Inner(z, u) / (uNorm * uNorm)
-		return f * f, earlyRatio
-	}
 	ratio = run.moved / uNorm / (run.apart / math.Max(engine.Norm(z), engine.Norm(w.Scratch[1])))
 	if !s.system.closed {
 		ratio /= smallerEta * smallerEta
