@@ -279,7 +279,7 @@ func TestErrorsOfDifferencesAreCalibrated(t *testing.T) {
 		if criterion == risk.SURE && !(math.Abs(optimism-excess) < 0.35*excess+1) {
 			t.Errorf("the least SURE is %.2f too small, estimated %.2f", excess, optimism)
 		}
-		if known := !math.IsNaN(optimism); known != (criterion != risk.GCV) {
+		if known := !math.IsNaN(optimism); known != (criterion != risk.GCV) { // of 300 observations, projections
 			t.Errorf("%s: optimism %g", criterion, optimism)
 		}
 	}

@@ -133,6 +133,50 @@ func TestErrorOfADifferenceOfTraces(t *testing.T) {
 	}
 }
 
+// The optimism of the better of two fits by what was left out: if the mean of the differences is v and varies by s, it is
+// v Phi(-v/s) + s phi(v/s). It is not known of errors that are not kept, of few, and where the value is another mean.
+func TestOptimismOfTwoByLeavingOut(t *testing.T) {
+	const n = 100
+	fit := func(n int, v float64) risk.Fit {
+		errs := make([]float64, n)
+		for i := range errs {
+			errs[i] = 2 + v + float64(i%2*2-1)
+		}
+		one := packed(errs...)
+		return risk.Fit{Value: 2 + v, Digest: &risk.Digest{D: n, Losses: one}}
+	}
+	flat := func(n int) risk.Fit {
+		errs := make([]float64, n)
+		for i := range errs {
+			errs[i] = 2
+		}
+		return risk.Fit{Value: 2, Digest: &risk.Digest{D: n, Losses: packed(errs...)}}
+	}
+	s := 1 / math.Sqrt(n)
+	for _, c := range []risk.Criterion{risk.ALO, risk.CV, risk.LGO} {
+		by := risk.Comparison{Criterion: c}
+		for _, v := range []float64{0, 0.05, 0.1, 5} {
+			z := v / s
+			want := v*math.Erfc(z/math.Sqrt2)/2 + s*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)
+			o := by.Optimism([]risk.Fit{fit(n, v), flat(n)}, 1)
+			if math.Abs(o.Value-want) > 0.2*s || o.LeavesOut == "" || !(o.StdErr >= o.Value/2) {
+				t.Errorf("%s, %g apart: %+v, expected %g", c, v, o, want)
+			}
+		}
+		other := fit(n, 0.1)
+		other.Value++
+		for what, fits := range map[string][]risk.Fit{
+			"another mean": {other, flat(n)}, "few": {fit(8, 0), flat(8)}, "one fit": {flat(n)},
+			"projections": {{Value: 2, Digest: &risk.Digest{D: 4 * n, Losses: packed(1, 2, 3)}},
+				{Value: 2, Digest: &risk.Digest{D: 4 * n, Losses: packed(1, 2, 3)}}},
+		} {
+			if o := by.Optimism(fits, len(fits)-1); !math.IsNaN(o.Value) || o.LeavesOut != "" {
+				t.Errorf("%s, %s: %+v", c, what, o)
+			}
+		}
+	}
+}
+
 // The optimism of the better of two fits: with Z ~ N(0, s^2), -E[Z; v + Z < 0] = s phi(v/s).
 func TestOptimismOfTwo(t *testing.T) {
 	phi := func(x float64) float64 { return math.Exp(-x*x/2) / math.Sqrt(2*math.Pi) }

@@ -48,9 +48,9 @@
 // true one as d grows, at some cost in risk.
 //
 // SURE is an unbiased estimate of the risk if mu_hat is weakly differentiable, sigma2 is known
-// and the estimator was fixed before y was seen. Hyperparameters chosen by the value of SURE at
-// the same y make the least value optimistic; no error bar covers that, but [Comparison.Optimism]
-// estimates it.
+// and the estimator was fixed before y was seen. Hyperparameters chosen by the value of SURE, or
+// another criterion, at the same y make the least value optimistic; no error bar covers that, but
+// [Comparison.Optimism] estimates it.
 //
 // # Comparing fits
 //
@@ -67,6 +67,9 @@
 //
 // R. J. Tibshirani, S. Rosset, Excess optimism: how biased is the apparent error of an estimator tuned
 // by SURE?, Journal of the American Statistical Association 114 (2019).
+//
+// I. Tsamardinos, E. Greasidou, G. Borboudakis, Bootstrapping the out-of-sample predictions for efficient and
+// accurate cross-validation, Machine Learning 107 (2018).
 //
 // T. Cacoullos, On upper and lower bounds for the variance of a function of a random variable,
 // Annals of Probability 10 (1982): the floor of the error bar.

@@ -51,6 +51,9 @@ type Rule struct {
 	// Difference is the standard error of the difference of two values where Unit is 0, see
 	// [Comparison.Difference]; nil where the criterion has none, since it estimates no risk.
 	Difference func(a, b Fit) float64
+	// LeftOut are the errors of prediction of which it is the mean, as far as the digest of a fit has them, for
+	// [Comparison.Optimism]; nil where it is no such mean.
+	LeftOut func(*Digest) []float64
 }
 
 // Losses are the losses for which a criterion is defined.
@@ -107,6 +110,7 @@ that the trace causes, gcv_trace_stderr`,
 		Value:      Fitted.gcv,
 		Text:       func(Fitted) string { return "mean squared error of prediction, noise included" },
 		Difference: ofGCV,
+		LeftOut:    (*Digest).ofAlikeLeverages,
 		Holds:      holdsGCV,
 	},
 	{
@@ -126,6 +130,7 @@ from 48 probes`,
 		Value:      Fitted.alo,
 		Text:       textOfALO,
 		Difference: ofALO,
+		LeftOut:    (*Digest).leftOut,
 	},
 	{
 		Name: LGO, Label: "LGO", Blocks: true, Predicts: true, Losses: AllLosses,
@@ -138,6 +143,7 @@ over groups. It needs D from factors or its exact trace; the default with --grou
 		Value:      func(f Fitted) (float64, float64) { return f.withoutUnits(f.LGO) },
 		Text:       textOfLGO,
 		Difference: ofALO,
+		LeftOut:    (*Digest).leftOut,
 	},
 	{
 		Name: CV, Label: "CV", Refits: true, Predicts: true, Losses: AllLosses,
@@ -153,6 +159,7 @@ left out together (--groups, --blocks). In a sweep that asks for it`,
 			return fmt.Sprintf("the same by fits without folds, over %d units", f.CV.Units)
 		},
 		Difference: paired,
+		LeftOut:    (*Digest).leftOut,
 	},
 	{
 		Name: AIC, Label: "AIC", Losses: Likelihoods,

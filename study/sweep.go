@@ -339,11 +339,11 @@ func choiceOf(axes []Axis, lines []SweepLine, c *pipeline.Choice, rule pipeline.
 		Rule: rule, Chosen: lines[c.Chosen].Minimum(), Alike: c.Alike, AlikeRanges: ranges(axes, lines, c.Alike),
 		Optimism: Defined(c.Optimism.Value), OptimismStdErr: Defined(c.Optimism.StdErr),
 	}
+	if s.Optimism != nil {
+		s.OptimismLeavesOut = c.Optimism.LeavesOut
+	}
 	if c.Regret != nil {
 		s.Regret, s.RegretBeyond = &c.Regret.Mean, &c.Regret.Beyond
-	}
-	if s.Optimism != nil {
-		s.OptimismLeavesOut = optimismLeavesOut
 	}
 	for _, d := range c.Differences {
 		s.Difference = append(s.Difference, Defined(d.Value))

@@ -36,11 +36,6 @@ type SweepChoice struct {
 	RegretBeyond *float64 `json:"regret_beyond_tenth,omitempty"`
 }
 
-// optimismLeavesOut goes with every optimism.
-const optimismLeavesOut = "an estimate to first order, which was 0.9 to 1.5 times the true one in simulations " +
-	"(LASSO, matrix completion, robust PCA, singular value thresholding); weights that were looked at outside " +
-	"this sweep"
-
 // SweepLine is the line of one point.
 type SweepLine struct {
 	Index int                 `json:"index"`

@@ -126,6 +126,18 @@ class Path:
     def stderr(self):
         return number(self.chosen.get(self.criterion + "_stderr"))
 
+    @property
+    def optimism(self):
+        """By how much the least value is too small on average because it was looked for, NaN where that is not known;
+        summary["optimism_stderr"] is its error, and summary["optimism_leaves_out"] says what it does not count."""
+        return number(self.summary.get("optimism"))
+
+    def _optimism(self):
+        if not math.isfinite(self.optimism):
+            return []
+        return [("too small by", f"{self.optimism:.3g} ± {_bar(number(self.summary['optimism_stderr']))}",
+                 "the least was looked for; " + self.summary["optimism_leaves_out"])]
+
     def frame(self):
         """The points as a pandas data frame, in the order of the weights."""
         import pandas as pd
@@ -193,11 +205,13 @@ class Path:
         rows = dict(self.fit._rows())
         weights = ", ".join(f"{k} {rows[k]}" for k in WEIGHTS if k in rows)
         return (f"<surepipe path, {self.fit['problem']}: {len(self.points)} points; {weights}: {self.criterion} "
-                f"{self.value:.6g}" + (f" ± {_bar(self.stderr)}" if math.isfinite(self.stderr) else "") + ">")
+                f"{self.value:.6g}" + (f" ± {_bar(self.stderr)}" if math.isfinite(self.stderr) else "") +
+                "".join(f", {key} {by}" for key, by, _ in self._optimism()) + ">")
 
     def _repr_html_(self):
         title = html.escape(f"{self.fit['problem']}: {self.criterion} at {len(self.points)} points")
-        return f"<div><b>{title}</b>{_svg(self)}{_table(self.fit._rows())}{_list(self.warnings)}</div>"
+        rows = self.fit._rows() + [(key, f"{by}: {why}") for key, by, why in self._optimism()]
+        return f"<div><b>{title}</b>{_svg(self)}{_table(rows)}{_list(self.warnings)}</div>"
 
 
 def _table(rows):

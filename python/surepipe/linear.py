@@ -21,7 +21,8 @@ except ImportError:
 _GRID = "0.001max:max:20"  # the weights that are looked at by default
 _REPEATED = 1 << 28  # bytes of X up to which rows are repeated by weights that are counts
 _BESIDE = ("mu_hat", "b")  # the arrays of a fit_
-_NUMBERS = ("coef_", "intercept_", "lambda_", "lambda2_", "df_", "risk_", "risk_stderr_")  # arrays of several responses
+# Arrays of several responses.
+_NUMBERS = ("coef_", "intercept_", "lambda_", "lambda2_", "df_", "risk_", "risk_stderr_", "optimism_")
 
 
 class _Regression(BaseEstimator):
@@ -125,11 +126,11 @@ class _Regression(BaseEstimator):
         fit = of.fit if isinstance(of, Path) else of
         if of is not fit:
             out = {"path_": of, "criterion_": of.criterion, "risk_": of.value, "risk_stderr_": of.stderr,
-                   "audit_": of.summary.get("audit"), "warnings_": of.warnings}
+                   "optimism_": of.optimism, "audit_": of.summary.get("audit"), "warnings_": of.warnings}
         else:
             name = criterion or next((c for c in ("sure", "gcv", "alo") if fit.get(c) is not None), None)
             out = {"path_": None, "criterion_": name, "risk_": fit.get(name), "risk_stderr_": fit.get(f"{name}_stderr"),
-                   "audit_": fit.get("audit"), "warnings_": fit.warnings}
+                   "optimism_": math.nan, "audit_": fit.get("audit"), "warnings_": fit.warnings}
         b0 = np.asarray(fit.arrays.get("intercept", 0.0))
         out.update(fit_=fit, coef_=fit.b, intercept_=float(b0.item()) if b0.size == 1 else b0,
                    n_iter_=max(1, fit["solver"]["iterations"]))
@@ -192,6 +193,8 @@ _SHARED = """
         is m x p; intercept_, lambda_, risk_ and the like are arrays of m, and path_, fit_, criterion_ and audit_ lists.
     lambda_ : the weight, of the loss 1/2 ||X b - y||^2: scikit-learn's alpha is lambda_ / len(y).
     risk_, risk_stderr_, criterion_ : the criterion at the weight, its standard error, and its name.
+    optimism_ : by how much risk_ is too small because the least was looked for, with a plain number or where it is not
+        known NaN; what it leaves out is path_.summary["optimism_leaves_out"].
     df_ : degrees of freedom. path_ : the `Path`, None where lam is a number; fit_ : the `Fit`.
     audit_ : fits without some observations beside what the criterion says of them, where they were made.
     warnings_ : what to doubt, a list of {"code", "text"}. feature_names_in_, n_features_in_ : of X.

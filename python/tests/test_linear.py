@@ -203,7 +203,7 @@ def test_few_rows_with_many_columns_are_cross_validated():
     r = np.random.default_rng(4)
     model = surepipe.Lasso().fit(r.normal(size=(20, 50)), r.normal(size=20))
     assert model.criterion_ == "cv"
-    assert 0 < model.risk_stderr_ < model.risk_
+    assert 0 < model.risk_stderr_ < model.risk_ and 0 <= model.optimism_ < model.risk_
     assert np.isfinite(model.path_.frame()[["cv", "cv_stderr"]].to_numpy(float)).any()
 
 

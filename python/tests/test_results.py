@@ -79,6 +79,7 @@ def test_a_path_shows_itself_in_a_notebook(path):
     assert {"svg", "polyline", "table", "ul"} <= set(page.seen) and "relative-weight" in page.text
     assert f"{path.fit['lambda']:.6g}" in page.text and "sure" in page.text
     assert "lasso" in repr(path) and "sure" in repr(path) and len(repr(path)) < 200
+    assert path.optimism > 0 and "too small by" in repr(path) and path.summary["optimism_leaves_out"] in page.text
     two = surepipe.sweep("elastic-net", rng.normal(size=(30, 4)), rng.normal(size=30), lam="0.1max:max:4",
                          lam2="0.1:10:3", refine=0, intercept=True)
     assert two.axes == ["lambda", "lambda2"] and Tags(two._repr_html_()).seen.count("polyline") == 3

@@ -22,6 +22,11 @@ risk_line <- function(x, digits) {
     if (!is.na(x$risk_stderr)) text <- sprintf("%s +- %s", text, format(x$risk_stderr, digits = 2))
   }
   lines <- text
+  if (isTRUE(is.finite(x$optimism))) {
+    lines <- c(lines, sprintf("On average too small by %s +- %s, for the least was looked for: %s",
+                              format(x$optimism, digits = 2), format(x$summary$optimism_stderr, digits = 2),
+                              x$summary$optimism_leaves_out))
+  }
   for (a in x$audit) {
     lines <- c(lines, sprintf("Held out by refits: %s +- %s, %s of the same observations %s",
                               format(a$error, digits = digits), format(a$error_stderr, digits = 2), a$criterion,
@@ -32,8 +37,8 @@ risk_line <- function(x, digits) {
 }
 
 summary.surepipe <- function(object, ...) {
-  structure(object[c("call", "table", "penalty", "lambda", "df", "df_stderr", "criterion", "risk", "risk_stderr", "audit", "trusted",
-                     "warnings", "nobs", "p")], class = "summary.surepipe")
+  structure(object[c("call", "table", "penalty", "lambda", "df", "df_stderr", "criterion", "risk", "risk_stderr", "optimism", "audit",
+                     "trusted", "warnings", "nobs", "p", "summary")], class = "summary.surepipe")
 }
 
 print.summary.surepipe <- function(x, digits = max(3, getOption("digits") - 3), ...) {

@@ -277,6 +277,7 @@ outcome <- function(got, single) {
        risk_stderr = number(chosen[[paste0(key, "_stderr")]]), df = number(got$result$df),
        df_stderr = number(got$result$divergence_stderr),
        points = if (!single) rows_of(got$points, criterion), audit = got$summary$audit,
+       optimism = number(got$summary[["optimism"]]),
        warnings = unique(c(of_fit, got$summary$warnings)), trusted = got$status == 0,
        result = got$result, summary = got$summary)
 }

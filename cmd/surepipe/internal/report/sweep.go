@@ -187,6 +187,7 @@ func choice(b *strings.Builder, r *study.Swept) {
 	if s.Optimism != nil {
 		fmt.Fprintf(b, "optimism    %s: on average %s is too small by this at a minimum that was looked for\n",
 			study.PlusMinus(*s.Optimism, *s.OptimismStdErr), criterion.Rule().Label)
+		fmt.Fprintf(b, "            %s\n", s.OptimismLeavesOut)
 	}
 	if s.Regret != nil {
 		fmt.Fprintf(b, "regret      %.2g: the squared error at the minimizer is on average so much above that at the "+
