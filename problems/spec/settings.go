@@ -157,7 +157,7 @@ type EffectsChoice struct {
 	// Tried are the effects that were compared, of which Best is the place of those with the least error, in Entries of
 	// the Of entries.
 	Tried   []EffectsTried `json:"tried,omitempty"`
-	Best    int            `json:"best,omitempty"`
+	Best    int            `json:"best"`
 	Entries int            `json:"entries,omitempty"`
 	Of      int            `json:"of,omitempty"`
 	// Optimism is about by how much, at most, the least error is too small because it was looked for.

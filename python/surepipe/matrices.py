@@ -56,7 +56,7 @@ class MatrixCompletion(_Matrix):
 
     lam is the weight, a grid, or None to choose it by the criterion: leave-one-out, or SURE where sigma2 is given.
     effects are some of "rows" and "cols", "mean" for a constant alone, "none", or "auto" for those that leave-one-out
-    chooses, of which fit_["effects_choice"] tells. standardize divides columns by their
+    chooses, of which effects_choice_ tells. standardize divides columns by their
     standard deviations, so that lambda_, risk_ and sigma2 are those of the quotients; by default those of a data frame
     where they are in different units, standard deviations more than ten times others, and sigma2 is not given.
     completed_ is the matrix with its gaps filled, estimate_ the estimate of all entries; lambda_, risk_, risk_stderr_,
@@ -79,6 +79,7 @@ class MatrixCompletion(_Matrix):
         effects = self.effects if isinstance(self.effects, str) else list(self.effects or ()) or "none"
         standardize = "auto" if self.standardize is None and hasattr(X, "columns") else self.standardize
         fit = self._found("matrix-completion", Y, {"lam": self.lam}, effects=effects, standardize=standardize)
+        self.effects_choice_ = (self.path_.summary if self.path_ else fit).get("effects_choice")
         a = fit.arrays
         if "b" not in a:
             raise ValueError(_LARGE)

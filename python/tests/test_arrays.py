@@ -21,7 +21,11 @@ def test_a_completion_fills_gaps():
     assert (e.completed_[~gaps] == Y[~gaps]).all() and error(e.estimate_[gaps], LOW[gaps]) < 0.2
     np.testing.assert_allclose(e.estimate_.ravel()[e.fit_.arrays["indices"]], e.fit_.mu_hat, rtol=1e-9)
     assert e.criterion_ == "alo" and e.risk_ == pytest.approx(error(e.estimate_[gaps], LOW[gaps]) + 0.09, rel=0.5)
+    choice = e.effects_choice_
+    assert choice["tried"][choice["best"]]["effects"] == (",".join(e.fit_.get("effects", [])) or "none")
+    assert surepipe.MatrixCompletion(e.lambda_).fit(Y).effects_choice_ == choice
     fixed = surepipe.MatrixCompletion(e.lambda_, effects=()).fit(Y)
+    assert fixed.effects_choice_ is None
     assert fixed.path_ is None and fixed.fit_.get("effects") is None
     assert surepipe.MatrixCompletion(e.lambda_, effects="rows").fit(Y).fit_["effects"] == ["rows"]
     pd = pytest.importorskip("pandas")
