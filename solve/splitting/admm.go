@@ -70,7 +70,9 @@ const (
 // smallerEta divides the balanced eta where conjugate gradients solve the linear system: K*K, which its
 // preconditioner knows best, then has more weight, so that a step is enough in most iterations, and on projections
 // and blurs as many iterations are needed or fewer.
-const smallerEta = 2
+// Where a transform takes the place of the solution of the system, transformedEta divides it: a step leaves more of the
+// system unsolved.
+const smallerEta, transformedEta = 2, 4
 
 // overRelaxation is alpha (Eckstein 1994).
 const overRelaxation = 1.6
@@ -296,7 +298,10 @@ func (s *admm) imbalance(w *engine.Work, run *admmRun) (ratio, limit float64) {
 	z, u := w.State[0], w.State[1]
 	uNorm := engine.Norm(u)
 	ratio = run.moved / uNorm / (run.apart / math.Max(engine.Norm(z), engine.Norm(w.Scratch[1])))
-	if !s.system.closed {
+	switch {
+	case s.system.cosines != nil:
+		ratio /= transformedEta * transformedEta
+	case !s.system.closed:
 		ratio /= smallerEta * smallerEta
 	}
 	if w.K >= early && s.P.K != nil {
