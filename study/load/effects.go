@@ -72,9 +72,8 @@ func (f *Source) chooseEffects(data *Contents) error {
 		return nil
 	}
 	if data.Stack != nil || data.Simulated {
-		for _, e := range t.possible() {
-			data.Effects = e
-		}
+		all := t.possible() // none is one of them
+		data.Effects = all[len(all)-1]
 		data.EffectsChoice = &problems.EffectsChoice{Why: "all samples of y have the same"}
 		return nil
 	}
