@@ -39,8 +39,10 @@ class Worker:
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, **own)
         self.lock, self.ids, self.names = threading.Lock(), itertools.count(1), itertools.count(1)
         self.waiting, self.named, self.said, self.dead = {}, {}, b"", False
-        for read in (self._read, self._read_errors):
-            threading.Thread(target=read, daemon=True, name="surepipe").start()
+        self.readers = [threading.Thread(target=read, daemon=True, name="surepipe")
+                        for read in (self._read, self._read_errors)]
+        for reader in self.readers:
+            reader.start()
         self.info = self.call("info")
         self.folder = self.info.get("folder")
         if self.info["protocol"] != PROTOCOL or not self.folder:
@@ -115,15 +117,18 @@ class Worker:
     def close(self):
         """Ends the worker, and with it its folder."""
         self.dead = True
-        for pipe in (self.process.stdin,):
-            try:
-                pipe.close()
-            except OSError:
-                pass
+        try:
+            self.process.stdin.close()
+        except OSError:
+            pass
         try:
             self.process.wait(5)
         except subprocess.TimeoutExpired:
             self.process.kill()
+        for reader, pipe in zip(self.readers, (self.process.stdout, self.process.stderr)):
+            reader.join(1)  # the end of the process is the end of what it reads
+            if not reader.is_alive():
+                pipe.close()
 
     def forget(self):
         """In a forked child: closes its ends of the pipes, and leaves the process to the parent."""
@@ -284,7 +289,10 @@ def worker():
     """The worker of this process, which is started where there is none."""
     global _worker
     with _start:
-        if _worker is None or _worker.dead:
+        if _worker is not None and _worker.dead:
+            _worker.close()
+            _worker = None
+        if _worker is None:
             _worker = Worker()
         return _worker
 

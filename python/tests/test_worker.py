@@ -44,6 +44,7 @@ def test_starts_once_and_again_after_it_has_ended():
             first.call("info")
     assert surepipe.run("ridge", X, y, lam=1.0)["d"] == 60
     assert surepipe.worker() is not first
+    assert all(p.closed for p in (first.process.stdin, first.process.stdout, first.process.stderr))
 
 
 def test_threads_get_their_own_answers():
