@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"context"
+	"expvar"
 	"fmt"
 
 	"surepipe/array"
@@ -38,6 +39,48 @@ func Example() {
 	// Output:
 	// sample 0: SURE 0.25, divergence 1
 	// sample 1: SURE 6.00, divergence 3
+}
+
+// For a service: a bad sample has its error in its place, and what is in work is counted. Any number of requests share
+// the pipeline, each with a stream of its own, whose source is read no faster than its results are taken; package
+// expvar publishes the counts. A whole service: examples/service.
+func ExamplePipeline_Stream() {
+	ctx := context.Background()
+	problem := vjp.Problem{A: linops.Identity(3), R: prox.NewL1(1), Device: array.NewHost()}
+	solver, err := vjp.NewSolver(ctx, "ista", problem, vjp.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer solver.Release() // after the last request
+	vars := new(expvar.Map)
+	p, err := pipeline.New(solver, pipeline.Options{Sigma2: 1, Parallel: 4, KeepGoing: true,
+		Observe: func(_ context.Context, e pipeline.Event) {
+			switch {
+			case !e.Ended:
+				vars.Add("begun", 1)
+			case e.Err != nil:
+				vars.Add("failed", 1)
+			default:
+				vars.Add("done", 1)
+				vars.AddFloat("solve_seconds", e.Risk.Solve.Seconds())
+			}
+		}})
+	if err != nil {
+		panic(err)
+	}
+	ys := func(yield func([]float64, error) bool) {
+		_ = yield([]float64{3, 0.5, 0}, nil) && yield([]float64{1, 2}, nil) && yield([]float64{2, -2, 5}, nil)
+	}
+	for risk, err := range p.Stream(ctx, ys) {
+		fmt.Println(risk.Index, risk.SURE, err)
+	}
+	fmt.Println(vars.Get("begun"), "begun,", vars.Get("done"), "done,", vars.Get("failed"), "failed,", p.InFlight(),
+		"in flight")
+	// Output:
+	// 0 0.25 <nil>
+	// 1 0 sample 1: y has 2 values, expected 3
+	// 2 6 <nil>
+	// 3 begun, 2 done, 1 failed, 0 in flight
 }
 
 // A result prints itself.
