@@ -109,9 +109,9 @@ func TestBarsOfMeansOfTheDiagonalHold(t *testing.T) {
 		{"falling spectrum", 200, 66, 10, 0.5, ones, 2},
 		{"steeply falling spectrum", 600, 200, 1, 1, ones, 2},
 		{"rows of high leverage", 200, 50, 20, 0.3, heavy(rng), 4.5}, // their errors have a heavy tail
-		{"many entries", 1600, 200, 2000, 0.2, ones, 2},
-		{"many entries, half of them fitted", 1600, 900, 1000, 0, ones, 2},
-		{"many entries, a part known", 1600, 12, 400, 0.5, nil, 2},
+		{"many entries", 800, 100, 1000, 0.2, ones, 2},
+		{"many entries, half of them fitted", 800, 450, 500, 0, ones, 2},
+		{"many entries, a part known", 800, 12, 400, 0.5, nil, 2},
 	} {
 		var c coverCase
 		if k.scale == nil {

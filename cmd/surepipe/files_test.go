@@ -80,7 +80,7 @@ func TestNoOutputIsLost(t *testing.T) {
 			t.Errorf("%q: status %d, %q, expected %q", args, status, stdout+stderr, want)
 		}
 	}
-	pairs := 0
+	pairs, read := 0, 0
 	eachCommand(func(cmd *cobra.Command, words []string) {
 		outputs := ofRole(cmd, cli.Writes)
 		for i, a := range outputs {
@@ -90,10 +90,14 @@ func TestNoOutputIsLost(t *testing.T) {
 					return append(slices.Clip(words), "--"+a, x, "--"+b, y)
 				}
 				refused(with("f", "f"), fmt.Sprintf(`--%s and --%s are both "f"`, a, b))
-				for _, names := range [][2]string{
-					{"f", "./f"}, {absent, "absent"}, {absent, dangling}, {dangling, "absent"},
-					{"folder/absent", "absent"}, {there, link}, {link, "folder/there"}, {there, hard},
-				} {
+				all := [][2]string{
+					{there, hard}, {"f", "./f"}, {absent, "absent"}, {absent, dangling}, {dangling, "absent"},
+					{"folder/absent", "absent"}, {there, link}, {link, "folder/there"},
+				}
+				if pairs > 1 {
+					all = all[:1] // what names the same file does not depend on the flags
+				}
+				for _, names := range all {
 					refused(with(names[0], names[1]), fmt.Sprintf(`--%s is %q and --%s is %q, the same file`, a,
 						names[0], b, names[1]))
 				}
@@ -102,7 +106,11 @@ func TestNoOutputIsLost(t *testing.T) {
 			refused(append(slices.Clip(words), "--"+a, os.DevNull), "it is not a regular file")
 			for _, b := range ofRole(cmd, cli.Reads) {
 				pairs++
-				for _, input := range []string{there, link, hard, "folder/there", there + ":y"} {
+				inputs := []string{hard, there, link, "folder/there", there + ":y"}
+				if read++; read > 1 {
+					inputs = inputs[:1]
+				}
+				for _, input := range inputs {
 					refused(append(slices.Clip(words), "--"+a, "there", "--"+b, input),
 						fmt.Sprintf(`--%s is "there", the file of --%s: an output must not overwrite an input`, a, b))
 				}

@@ -100,7 +100,8 @@ func TestResumeLeavesOtherFilesAlone(t *testing.T) {
 	for _, content := range []string{"my notes", "my notes\n", "{\"sweep\":tru", "\n", "a\nb\n", "3"} {
 		for _, args := range [][]string{
 			{"sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "100:900:3"},
-			{"montecarlo", "--problem", "matrix-completion", "--data", "../../testdata/mc60x40.npz", "--samples", "2"},
+			{"montecarlo", "--problem", "matrix-completion", "--data", "../../testdata/mc60x40.npz", "--samples", "2",
+				"--effects", "none"},
 		} {
 			if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
 				t.Fatal(err)

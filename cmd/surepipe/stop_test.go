@@ -19,7 +19,7 @@ func TestStoppedRunsPrintNothing(t *testing.T) {
 	args := []string{"run", "--problem", "matrix-completion", "--data", data, "--lambda", "0.3max", "--queries", "4",
 		"--json"}
 	interrupted := 0
-	for after := time.Duration(0); ; after += 5*time.Millisecond + after/8 {
+	for after := time.Duration(0); ; after += 5*time.Millisecond + after/3 {
 		ctx, cancel := context.WithCancel(t.Context())
 		timer := time.AfterFunc(after, cancel)
 		var out, errs bytes.Buffer

@@ -1,5 +1,4 @@
-// Package kubernetes checks the manifests of this folder. It is a module of its own because only this
-// check needs the types of Kubernetes.
+// Package kubernetes checks the manifests of this folder.
 package kubernetes
 
 import (
@@ -11,29 +10,84 @@ import (
 	"strings"
 	"testing"
 
-	batch "k8s.io/api/batch/v1"
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v3"
 )
 
-// job reads a manifest; a field that does not exist is an error.
-func job(t *testing.T, name string) batch.Job {
+// job has the fields of batch/v1 that the manifests have, with the names in the reference of the Kubernetes API.
+type job struct {
+	APIVersion string                `yaml:"apiVersion"`
+	Kind       string                `yaml:"kind"`
+	Metadata   struct{ Name string } `yaml:"metadata"`
+	Spec       struct {
+		CompletionMode       string `yaml:"completionMode"`
+		Completions          int    `yaml:"completions"`
+		Parallelism          int    `yaml:"parallelism"`
+		BackoffLimit         int    `yaml:"backoffLimit"`
+		BackoffLimitPerIndex int    `yaml:"backoffLimitPerIndex"`
+		PodFailurePolicy     struct {
+			Rules []struct {
+				Action      string `yaml:"action"`
+				OnExitCodes struct {
+					ContainerName string `yaml:"containerName"`
+					Operator      string `yaml:"operator"`
+					Values        []int  `yaml:"values"`
+				} `yaml:"onExitCodes"`
+				OnPodConditions []struct{ Type string } `yaml:"onPodConditions"`
+			} `yaml:"rules"`
+		} `yaml:"podFailurePolicy"`
+		Template struct {
+			Spec struct {
+				RestartPolicy string      `yaml:"restartPolicy"`
+				Containers    []container `yaml:"containers"`
+				Volumes       []struct {
+					Name  string `yaml:"name"`
+					Claim struct {
+						Name string `yaml:"claimName"`
+					} `yaml:"persistentVolumeClaim"`
+				} `yaml:"volumes"`
+			} `yaml:"spec"`
+		} `yaml:"template"`
+	} `yaml:"spec"`
+}
+
+type container struct {
+	Name            string   `yaml:"name"`
+	Image           string   `yaml:"image"`
+	ImagePullPolicy string   `yaml:"imagePullPolicy"`
+	Command         []string `yaml:"command"`
+	Args            []string `yaml:"args"`
+	Resources       struct {
+		Requests, Limits struct{ CPU, Memory string }
+	} `yaml:"resources"`
+	VolumeMounts []struct {
+		Name string `yaml:"name"`
+		Path string `yaml:"mountPath"`
+	} `yaml:"volumeMounts"`
+}
+
+// read reads a manifest; a field that does not exist is an error.
+func read(t *testing.T, name string) (j job) {
 	t.Helper()
-	text, err := os.ReadFile(name)
+	file, err := os.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var j batch.Job
-	if err := yaml.UnmarshalStrict(text, &j); err != nil {
+	defer file.Close()
+	fields := yaml.NewDecoder(file)
+	fields.KnownFields(true)
+	if err := fields.Decode(&j); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	if j.APIVersion != "batch/v1" || j.Kind != "Job" || len(j.Spec.Template.Spec.Containers) != 1 {
-		t.Fatalf("%s: %s %s", name, j.APIVersion, j.Kind)
+	pod := j.Spec.Template.Spec
+	if j.APIVersion != "batch/v1" || j.Kind != "Job" || j.Metadata.Name == "" || len(pod.Containers) != 1 ||
+		pod.Volumes[0].Name != pod.Containers[0].VolumeMounts[0].Name {
+		t.Fatalf("%s: %+v", name, j)
 	}
 	return j
 }
 
 // run runs the manifest's command where the claim is the folder data, and returns its status.
-func run(t *testing.T, program, data string, j batch.Job, env ...string) int {
+func run(t *testing.T, program, data string, j job, env ...string) int {
 	t.Helper()
 	c := j.Spec.Template.Spec.Containers[0]
 	var words []string
@@ -65,14 +119,14 @@ func TestManifestsComputeTheRun(t *testing.T) {
 	if program == "" {
 		t.Skip("SUREPIPE does not name the program")
 	}
-	shards, merge := job(t, "montecarlo.yaml"), job(t, "merge.yaml")
-	if *shards.Spec.CompletionMode != batch.IndexedCompletion || shards.Spec.BackoffLimitPerIndex == nil ||
+	shards, merge := read(t, "montecarlo.yaml"), read(t, "merge.yaml")
+	if shards.Spec.CompletionMode != "Indexed" || shards.Spec.BackoffLimitPerIndex == 0 ||
 		shards.Spec.Template.Spec.RestartPolicy != "Never" {
 		t.Error("the job is not indexed, or does not count failures by index")
 	}
 	rule := shards.Spec.PodFailurePolicy.Rules[0]
-	if rule.Action != batch.PodFailurePolicyActionFailJob || len(rule.OnExitCodes.Values) != 1 ||
-		rule.OnExitCodes.Values[0] != 2 {
+	if rule.Action != "FailJob" || rule.OnExitCodes.Operator != "In" || len(rule.OnExitCodes.Values) != 1 ||
+		rule.OnExitCodes.Values[0] != 2 || rule.OnExitCodes.ContainerName != shards.Spec.Template.Spec.Containers[0].Name {
 		t.Errorf("status 2 does not fail the job: %+v", rule)
 	}
 	data := t.TempDir()
@@ -80,7 +134,7 @@ func TestManifestsComputeTheRun(t *testing.T) {
 		"--out", data+"/mc.npz").CombinedOutput(); err != nil {
 		t.Fatalf("%v, %s", err, out)
 	}
-	n := int(*shards.Spec.Completions)
+	n := shards.Spec.Completions
 	for i := range n {
 		if i == n-1 {
 			if status := run(t, program, data, merge); status != 4 {

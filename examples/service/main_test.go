@@ -127,7 +127,7 @@ func TestLoad(t *testing.T) {
 	}
 	requests := 200
 	if testing.Short() {
-		requests = 50
+		requests = 20
 	}
 	var g sync.WaitGroup
 	places := make(chan bool, 16)
@@ -149,8 +149,12 @@ func TestLoad(t *testing.T) {
 // A job says how far it is, and ends when it is cancelled.
 func TestJobs(t *testing.T) {
 	s, url := start(t, 4<<30)
+	side := 40
+	if testing.Short() {
+		side = 12
+	}
 	for _, cancel := range []bool{false, true} {
-		status, text, err := send(t.Context(), "POST", url+"/jobs", entries(40))
+		status, text, err := send(t.Context(), "POST", url+"/jobs", entries(side))
 		var j struct{ Job, State string }
 		if err != nil || status != http.StatusAccepted || json.Unmarshal(text, &j) != nil {
 			t.Fatalf("%d %s %v", status, text, err)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -75,12 +76,22 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// files parses all Go files that are not tests.
+// files are all Go files that are not tests, parsed once.
 func files(t *testing.T) []file {
 	t.Helper()
-	var all []file
-	top := root(t)
-	err := filepath.WalkDir(top, func(p string, e fs.DirEntry, err error) error {
+	all, err := parsed()
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d files: %v", len(all), err)
+	}
+	return all
+}
+
+var parsed = sync.OnceValues(func() (all []file, err error) {
+	top, err := filepath.Abs("../..")
+	if err != nil {
+		return nil, err
+	}
+	err = filepath.WalkDir(top, func(p string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -110,11 +121,8 @@ func files(t *testing.T) []file {
 		all = append(all, f)
 		return nil
 	})
-	if err != nil || len(all) == 0 {
-		t.Fatalf("%d files: %v", len(all), err)
-	}
-	return all
-}
+	return all, err
+})
 
 // layer is the place of a directory in the list, and what entry there it belongs to.
 func layer(dir string) (int, string) {

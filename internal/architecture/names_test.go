@@ -30,9 +30,9 @@ func public(t *testing.T) (all []*types.Package) {
 	from := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
 		return os.Open(export[path])
 	})
-	for path := range export {
+	for path, file := range export {
 		ours := path == module || strings.HasPrefix(path, module+"/")
-		if !ours || hidden(path) || strings.HasPrefix(path, module+"/cmd/") {
+		if file == "" || !ours || hidden(path) || strings.HasPrefix(path, module+"/cmd/") {
 			continue
 		}
 		p, err := from.Import(path)
