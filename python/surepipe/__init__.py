@@ -8,7 +8,7 @@
 
 from ._api import risk, run, sigma2, sweep
 from ._client import Progress, shutdown, worker
-from ._errors import Cancelled, InputError, SurepipeError, SurepipeWarning
+from ._errors import Cancelled, InputError, SurepipeDoubt, SurepipeError, SurepipeNote, SurepipeWarning
 from ._result import Fit, Path
 
 from .images import denoise_dwi, denoise_tv, denoise_wavelet, smooth_trend
@@ -18,7 +18,7 @@ _LATER = {name: "linear" for name in ("Lasso", "ElasticNet", "Ridge", "GroupLass
                                    "Poisson", "Cox")}
 _LATER.update(dict.fromkeys(("MatrixCompletion", "RobustPCA"), "matrices"))
 
-__all__ = ["Cancelled", "Fit", "InputError", "Path", "Progress", "SurepipeError", "SurepipeWarning", "denoise_dwi",
+__all__ = ["Cancelled", "Fit", "InputError", "Path", "Progress", "SurepipeDoubt", "SurepipeError", "SurepipeNote", "SurepipeWarning", "denoise_dwi",
            "denoise_tv", "denoise_wavelet", "risk", "run", "shutdown", "sigma2", "smooth_trend", "sweep", "worker",
            *_LATER]
 

@@ -33,19 +33,28 @@ class SurepipeWarning(UserWarning):
         self.code = code
 
 
-# What every result has: default grids are multiples of lambda_max, which depends on y.
-QUIET = {"relative-weight"}
+class SurepipeNote(SurepipeWarning):
+    """Something to know of data or of a choice: the numbers stand."""
+
+
+class SurepipeDoubt(SurepipeWarning):
+    """The numbers are not to be trusted: the command would end with the status 3."""
+
+
+KINDS = {"note": SurepipeNote, "caution": SurepipeWarning, "doubt": SurepipeDoubt}
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def tell(found, but=()):
     """Gives warnings to Python's, at the line outside this package that has asked; but are codes to leave out."""
+    from ._client import worker
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == HERE:
         level, frame = level + 1, frame.f_back
     for w in found or []:
-        if w["code"] not in QUIET and w["code"] not in but:
-            warnings.warn(SurepipeWarning(w["text"], w["code"]), stacklevel=level)
+        known = worker().info["warnings"].get(w["code"], {})
+        if not known.get("quiet") and w["code"] not in but:
+            warnings.warn(KINDS[known.get("severity", "doubt")](w["text"], w["code"]), stacklevel=level)
 
 
 def error_of(e):

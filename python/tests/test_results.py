@@ -171,3 +171,11 @@ def test_warnings_are_of_the_line_that_asks():
         surepipe.linear.Lasso(fit_intercept=False).fit(X, X[:, 0] + 100)
     assert {os.path.basename(w.filename) for w in found} == {"test_results.py"}
     assert [w.message.code for w in found].count("no-intercept") == 2
+    assert {type(w.message) for w in found if w.message.code == "no-intercept"} == {surepipe.SurepipeNote}
+
+
+def test_numbers_that_are_not_to_be_trusted_are_a_doubt():
+    X = rng.normal(size=(50, 8))
+    with pytest.warns(surepipe.SurepipeDoubt) as found:
+        surepipe.run("lasso", X, X @ np.ones(8) + rng.normal(size=50), lam=0.1, max_iter=1, solver="fista")
+    assert "not-converged" in [w.message.code for w in found]

@@ -13,7 +13,8 @@ print.surepipe <- function(x, digits = max(3, getOption("digits") - 3), ...) {
   invisible(x)
 }
 
-risk_line <- function(x, digits) {
+# What is known of the risk; full says what a part of it leaves out.
+risk_line <- function(x, digits, full = FALSE) {
   df <- format(x$df, digits = digits)
   if (isTRUE(x$df_stderr > 1e-9 * x$df)) df <- paste(df, "+-", format(x$df_stderr, digits = 2)) # from probes
   text <- sprintf("%s, weight %s: %s degrees of freedom", x$penalty, format(x$lambda, digits = digits), df)
@@ -23,9 +24,9 @@ risk_line <- function(x, digits) {
   }
   lines <- text
   if (isTRUE(is.finite(x$optimism))) {
-    lines <- c(lines, sprintf("On average too small by %s +- %s, for the least was looked for: %s",
-                              format(x$optimism, digits = 2), format(x$summary$optimism_stderr, digits = 2),
-                              x$summary$optimism_leaves_out))
+    lines <- c(lines, sprintf("On average too small by %s +- %s, for the least was looked for",
+                              format(x$optimism, digits = 2), format(x$summary$optimism_stderr, digits = 2)))
+    if (full) lines <- c(lines, strwrap(x$summary$optimism_leaves_out, indent = 2, exdent = 2))
   }
   for (a in x$audit) {
     lines <- c(lines, sprintf("Held out by refits: %s +- %s, %s of the same observations %s",
@@ -49,8 +50,8 @@ print.summary.surepipe <- function(x, digits = max(3, getOption("digits") - 3), 
   names(table)[1:3] <- c("Estimate", "Debiased", "Std. Error")
   print(as.matrix(table), digits = digits, na.print = "")
   cat("\n", nrow(x$table) - nrow(table), " of ", nrow(x$table), " coefficients are zero; ", x$nobs, " rows.\n", sep = "")
-  cat(risk_line(x, digits), "\n", sep = "")
-  for (w in x$warnings) cat("Warning [", w$code, "]: ", w$text, "\n", sep = "")
+  cat(risk_line(x, digits, full = TRUE), "\n", sep = "")
+  for (w in x$warnings) cat(strwrap(paste0("[", w$code, "] ", w$text), exdent = 2), sep = "\n")
   invisible(x)
 }
 

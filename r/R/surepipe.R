@@ -9,6 +9,7 @@ surepipe.formula <- function(formula, data,
   frame <- call[c(1, match(c("formula", "data", "subset", "na.action", "weights", "offset", "clusters"), names(call), 0L))]
   frame$drop.unused.levels <- TRUE
   frame[[1]] <- quote(stats::model.frame)
+  frame$formula <- with_survival(formula)
   frame <- eval(frame, parent.frame())
   terms <- attr(frame, "terms")
   X <- model.matrix(terms, frame, contrasts)
@@ -37,6 +38,18 @@ surepipe.formula <- function(formula, data,
     fit
   }
   if (inherits(fit, "surepipe_many")) of_each(fit, add) else add(fit)
+}
+
+# A formula that finds Surv and strata where survival is installed and not attached, as coxph's does.
+with_survival <- function(formula) {
+  formula <- stats::as.formula(formula)
+  missing <- Filter(function(f) !exists(f, environment(formula), mode = "function"),
+                    intersect(c("Surv", "strata"), all.names(formula)))
+  if (length(missing) && requireNamespace("survival", quietly = TRUE)) {
+    found <- lapply(stats::setNames(nm = missing), getExportedValue, ns = "survival")
+    environment(formula) <- list2env(found, parent = environment(formula))
+  }
+  formula
 }
 
 # strata_of are the terms strata() of a formula of times, as their numbers, and the stratum of each row; NULL without any.
@@ -312,13 +325,21 @@ rows_of <- function(points, criterion) {
   frame[order(frame$lambda), , drop = FALSE]
 }
 
-# warn raises the warnings of a result that are about trust, each a condition whose class is its code.
+# warn signals the warnings of a result, each a condition whose class is its code: notes as messages, for their numbers
+# stand.
 warn <- function(warnings) {
   for (w in warnings) {
-    if (w$code == "relative-weight") next # the help says it once
-    warning(structure(class = c(paste0("surepipe_", gsub("-", "_", w$code)), "surepipe_warning", "warning",
-                                "condition"),
-                      list(message = paste0(w$text, " [", w$code, "]"), call = NULL)))
+    known <- worker()$warnings[[w$code]]
+    if (isTRUE(known$quiet)) next
+    code <- paste0("surepipe_", gsub("-", "_", w$code))
+    text <- paste0(w$text, " [", w$code, "]")
+    if (identical(known$severity, "note")) {
+      message(structure(class = c(code, "surepipe_note", "message", "condition"),
+                        list(message = paste0(text, "\n"), call = NULL)))
+    } else {
+      warning(structure(class = c(code, if (!identical(known$severity, "caution")) "surepipe_doubt", "surepipe_warning",
+                                  "warning", "condition"), list(message = text, call = NULL)))
+    }
   }
 }
 

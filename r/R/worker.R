@@ -11,7 +11,9 @@ worker <- function() {
     state$pid <- Sys.getpid()
     state$buffer <- raw()
     state$last <- 0
-    state$folder <- call_worker("info")$folder # which ends with the worker
+    info <- call_worker("info")
+    state$folder <- info$folder # which ends with the worker
+    state$warnings <- info$warnings
   }
   state
 }

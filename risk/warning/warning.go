@@ -36,6 +36,14 @@ const (
 	Doubt
 )
 
+// String is its word in the JSON: note, caution or doubt.
+func (s Severity) String() string {
+	return [...]string{Note: "note", Caution: "caution", Doubt: "doubt"}[s]
+}
+
+// MarshalText writes [Severity.String].
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // Kind is all that is known of a code.
 type Kind struct {
 	Code     string

@@ -78,12 +78,10 @@ type (
 		Sigma2 bool   `json:"sigma2"`
 	}
 	Warning struct {
-		Severity string `json:"severity"`
-		Do       string `json:"do"`
+		Severity warning.Severity `json:"severity"`
+		Do       string           `json:"do"`
 	}
 )
-
-var severities = map[warning.Severity]string{warning.Note: "note", warning.Caution: "caution", warning.Doubt: "doubt"}
 
 // Series are the numbers of many samples.
 type Series struct {
@@ -98,7 +96,7 @@ func New(name, command, python string) *Document {
 		d.Criteria[string(r.Name)] = Criterion{r.Label, r.Help, r.Sigma2}
 	}
 	for _, k := range warning.Kinds() {
-		d.Warnings[k.Code] = Warning{severities[k.Severity], k.Do}
+		d.Warnings[k.Code] = Warning{k.Severity, k.Do}
 	}
 	return d
 }

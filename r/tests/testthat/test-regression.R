@@ -93,6 +93,15 @@ test_that("times of events are coxph's and glmnet's", {
   expect_error(surepipe(as.matrix(d[c("trt", "karno")]), d$time, family = "cox"), "Surv")
 })
 
+test_that("a formula of times needs no attached survival", {
+  skip_without_program()
+  skip_if_not_installed("survival")
+  skip_if("package:survival" %in% search())
+  d <- survival::veteran
+  fit <- quiet(surepipe(Surv(time, status) ~ trt + karno + strata(celltype), d, family = "cox"))
+  expect_equal(unname(predict(fit, d)), unname(fitted(fit)))
+})
+
 test_that("a path has a choice, a picture, and tables", {
   skip_without_program()
   fit <- quiet(surepipe(mpg ~ ., mtcars))

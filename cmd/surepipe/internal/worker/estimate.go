@@ -19,6 +19,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/problems"
+	"surepipe/risk/warning"
 	"surepipe/study"
 	"surepipe/study/request"
 )
@@ -431,6 +432,12 @@ type Info struct {
 	Problems []surepipe.Problem `json:"problems"`
 	MaxFrame int                `json:"max_frame" jsonschema:"the bytes of the largest frame"`
 	Folder   string             `json:"folder,omitempty" jsonschema:"where arrays are, until the worker ends"`
+	Warnings map[string]Told    `json:"warnings" jsonschema:"what is known of the codes of warnings"`
+}
+
+type Told struct {
+	Severity string `json:"severity" jsonschema:"note: the numbers stand; caution: in doubt; doubt: not to be trusted"`
+	Quiet    bool   `json:"quiet,omitempty" jsonschema:"it is in the result, and commands do not print it"`
 }
 
 func info(w *worker, ctx context.Context, _ struct{}) (i Info, err error) {
@@ -442,9 +449,13 @@ func info(w *worker, ctx context.Context, _ struct{}) (i Info, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	folder, err := w.folderHeld()
+	told := map[string]Told{}
+	for _, k := range warning.Kinds() {
+		told[k.Code] = Told{k.Severity.String(), k.Quiet}
+	}
 	return Info{Protocol: Protocol, Version: study.Version(), BLAS: fmt.Sprint(array.BLASInfo()),
 		Devices: array.Kinds(), Methods: names(), Problems: surepipe.Problems(), MaxFrame: MaxFrame,
-		Folder: folder}, err
+		Folder: folder, Warnings: told}, err
 }
 
 type Cancelled struct {
