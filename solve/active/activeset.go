@@ -83,9 +83,6 @@ func (s *activeSet) Solve(ctx context.Context, y array.Batch, from engine.From) 
 	if err := n.begin(ctx, from); err != nil {
 		return nil, err
 	}
-	if err := n.lookAhead(ctx, from); err != nil {
-		return nil, err
-	}
 	for {
 		done, err := n.judge()
 		if err != nil {

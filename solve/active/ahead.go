@@ -10,13 +10,6 @@ import (
 	"surepipe/solve/engine"
 )
 
-const (
-	// columnsAhead is how many columns there are at least for every weight whose A b is known in advance.
-	columnsAhead = 8
-	// rowsAhead is how many rows a column has at least where a second solve takes less than a product with A.
-	rowsAhead = 64
-)
-
 // several solves with several regularizers, along a path that begins at start, and returns their b, A b - y, and the
 // gradients, nil where they are not known: one product reads the columns for all.
 func (a *allColumns) several(ctx context.Context, s engine.Task, y array.Batch, rs []prox.Prox, start array.Batch,
@@ -57,49 +50,6 @@ func (a *allColumns) blind(ctx context.Context, s engine.Task, y, b array.Batch,
 	defer sol.Release()
 	y.Device().Copy(b, sol.B)
 	return *by.slope, nil
-}
-
-// lookAhead finds A b - y for the solve, and those that follow on a path, from solutions found in advance.
-func (n *newton) lookAhead(ctx context.Context, from engine.From) (err error) {
-	t, dim := n.tall, n.b.N()
-	if t == nil || n.twin != nil || n.s.blind || from.Path == nil || from.Ahead == nil ||
-		n.y.N() < rowsAhead*dim {
-		return nil
-	}
-	key := separableOf(n.s.Task.Problem.R, dim).key
-	for i, v := range t.ready {
-		if v.key == key {
-			n.twin, t.ready = v, t.ready[i:]
-			return nil
-		}
-	}
-	t.ready = nil
-	steps := []step{{separable{key: key}, n.s.Task.Problem.R}}
-	defer func() { release(steps) }()
-	for i := 1; i < min(mostAhead, dim/columnsAhead); i++ {
-		r, err := from.Ahead(i)
-		if err != nil {
-			return err
-		}
-		if r == nil {
-			break
-		}
-		steps = append(steps, step{separableOf(r, dim), r})
-	}
-	if len(steps) == 1 {
-		return nil
-	}
-	rs := lists.Map(steps, func(at step) prox.Prox { return at.r })
-	b, z, _, err := t.several(ctx, n.s.Task, n.y, rs, from.B, &t.leader)
-	if err != nil {
-		return err
-	}
-	defer array.Free(b, z)
-	for i, at := range steps {
-		t.ready = append(t.ready, &verified{key: at.key, b: b.Rows(i, i+1).ToHost(), z: z.Rows(i, i+1).ToHost()})
-	}
-	n.twin = t.ready[0]
-	return n.dev.Err()
 }
 
 // jump goes to the solution found in advance where its gradient is known, without a product with A. It reports whether

@@ -17,9 +17,6 @@ type tall struct {
 	*allColumns
 	pull  []float64 // -A*y
 	norm2 float64   // ||y||^2
-
-	ready  []*verified // solutions of the weights that follow on the path
-	leader engine.Path // of the solves that have found them
 }
 
 // leastLeft is the share of ||y||^2 that ||A b - y||^2 must have to be computed without the vector.

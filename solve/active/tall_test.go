@@ -2,7 +2,6 @@ package active_test
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -129,43 +128,4 @@ func support(b []float64) (set []int) {
 		}
 	}
 	return set
-}
-
-// Images that are found in advance, some weights together, are those of the solutions.
-func TestImagesFoundInAdvance(t *testing.T) {
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		arraytest.NoLeak(t, dev)
-		const d, p, weights = 2000, 24, 8
-		rng := rand.New(rand.NewPCG(4, 1))
-		a, y := roomtest.Dense(t, dev, d, p, solvetest.Gaussian(rng, d*p)), roomtest.On(t, dev, solvetest.Gaussian(rng, d))
-		at := func(i int) prox.Prox { return prox.NewL1(80 * math.Pow(0.7, float64(i))) }
-		base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: at(0), Device: dev}, solve.Options{Point: true})
-		path, asked := new(solve.Path), 0
-		defer path.Release()
-		for i := range weights {
-			s, err := base.Reweight(t.Context(), at(i))
-			if err != nil {
-				t.Fatal(err)
-			}
-			sol, err := s.Solve(t.Context(), y, solve.From{Path: path, Ahead: func(n int) (prox.Prox, error) {
-				if asked++; i+n >= weights {
-					return nil, nil
-				}
-				return at(i + n), nil
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			image, cold := dev.Alloc(1, d), roomtest.At(t, s, y)
-			a.Forward(image, sol.B)
-			roomtest.Near(t, "A b", sol.MuHat.ToHost(), image.ToHost(), 1e-12)
-			roomtest.Near(t, "A b of a solve of its own", sol.MuHat.ToHost(), cold.MuHat.ToHost(), 1e-10)
-			image.Free()
-			sol.Release()
-			s.Release()
-		}
-		if asked == 0 || asked >= weights {
-			t.Errorf("%d weights asked for in advance", asked)
-		}
-	})
 }

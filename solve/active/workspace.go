@@ -80,7 +80,6 @@ func newWorkspace(family *engine.Family, s *splitting, d, dim int) *workspace {
 
 func (w *workspace) Release() {
 	if w.tall != nil {
-		w.tall.leader.Release()
 		w.tall.release()
 		return
 	}
