@@ -135,7 +135,7 @@ func TestMemoryRunsShort(t *testing.T) {
 	emulated(t)
 	emulator.Reset()
 	ctx := context.Background()
-	s := setting{"lasso", regression(t, 130, 190), problems.Hyper{}, "fista", "unrolled", ""}
+	s := setting{"lasso", regression(t, 105, 120), problems.Hyper{}, "fista", "unrolled", ""}
 	probe := func(memory int64) (pipeline.Risk, emulator.Counters, error) {
 		emulator.Reset()
 		dev, err := cuda.Open(0, memory)

@@ -22,8 +22,9 @@ func TestBadLists(t *testing.T) {
 	}
 }
 
-// Samples and points of a sweep that are spread over two emulated cards have the bits of one,
-// and shards take them too.
+// Samples and points of a sweep that are spread over two emulated cards have the bits of one, and shards take them too.
+// A card that breaks costs its own work only: the other computes that again, to the same bits, whichever of them breaks
+// and when.
 func TestTwoCardsAreOneOnACard(t *testing.T) {
 	mc := filepath.Join(t.TempDir(), "mc.npz")
 	if status, _, stderr := command(t, "generate", "--problem", "matrix-completion", "--rows", "18", "--cols", "12",
@@ -44,6 +45,23 @@ func TestTwoCardsAreOneOnACard(t *testing.T) {
 			t.Errorf("%s: two cards differ from one: %d and %d lines\n%.600v\n%.600v", name, len(one), len(two), one,
 				two)
 		}
+		for card, n := range map[int]int{0: 25, 1: 150} {
+			got, stderr := onCards(t, fmt.Sprintf("%d:%d", card, n), "cuda:0,cuda:1", strings.Fields(args))
+			if text := fmt.Sprintf("cuda:%d has failed, and what it had in work is computed again elsewhere",
+				card); !strings.Contains(stderr, text) {
+				t.Errorf("%s: launch %d of card %d: %s", name, n, card, stderr)
+			}
+			if !slices.Equal(got, one) {
+				t.Errorf("%s: launch %d of card %d: %d lines, want %d\n%.600v\n%.600v", name, n, card, len(got),
+					len(one), got, one)
+			}
+		}
+	}
+	// With no card left the fault is the program's.
+	lines, stderr := onCards(t, "0:25", "cuda:0",
+		strings.Fields("sweep --json --problem svt --lambda 0.5:4:9 --data "+small))
+	if !strings.Contains(stderr, "LaunchFailed") {
+		t.Errorf("one card, which fails: %d lines, %s", len(lines), stderr)
 	}
 	merged := filepath.Join(t.TempDir(), "mc.jsonl")
 	on("cuda:0,cuda:1", append(strings.Fields(dividedRuns(small, mc)["samples"]), "--jsonl", merged, "--shard", "0/2"))
@@ -80,38 +98,4 @@ func onCards(t *testing.T, fault, device string, args []string) (lines []string,
 		}
 	}
 	return lines, errors.String()
-}
-
-// A card that breaks costs its own work only: the other computes that again, and the result has the
-// bits of one card, whichever of them breaks and when.
-func TestOneCardsFaultOnACard(t *testing.T) {
-	mc := filepath.Join(t.TempDir(), "mc.npz")
-	if status, _, stderr := command(t, "generate", "--problem", "matrix-completion", "--rows", "18", "--cols", "12",
-		"--out", mc); status != exitDone {
-		t.Fatal(stderr)
-	}
-	small := shardedRun(t)[4]
-	if lines, _ := onCards(t, "", "cuda:1", strings.Fields("run --json --problem svt --lambda 1 --data "+small)); len(lines) == 0 {
-		t.Skip("there are no two emulated cards")
-	}
-	for name, args := range dividedRuns(small, mc) {
-		want, _ := onCards(t, "", "cuda:0", strings.Fields(args))
-		for card, n := range map[int]int{0: 25, 1: 150} {
-			got, stderr := onCards(t, fmt.Sprintf("%d:%d", card, n), "cuda:0,cuda:1", strings.Fields(args))
-			if text := fmt.Sprintf("cuda:%d has failed, and what it had in work is computed again elsewhere",
-				card); !strings.Contains(stderr, text) {
-				t.Errorf("%s: launch %d of card %d: %s", name, n, card, stderr)
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%s: launch %d of card %d: %d lines, want %d\n%.600v\n%.600v", name, n, card, len(got),
-					len(want), got, want)
-			}
-		}
-	}
-	// With no card left the fault is the program's.
-	lines, stderr := onCards(t, "0:25", "cuda:0",
-		strings.Fields("sweep --json --problem svt --lambda 0.5:4:9 --data "+small))
-	if !strings.Contains(stderr, "LaunchFailed") {
-		t.Errorf("one card, which fails: %d lines, %s", len(lines), stderr)
-	}
 }
