@@ -67,7 +67,7 @@ func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
 }
 
 // ImageOf is y as an image, of which its blocks tell how its noise is; ok is false where it is none.
-func ImageOf(name string, data Data) (m NoiseImage, ok bool) {
+func ImageOf(name string, data Data) (m *NoiseImage, ok bool) {
 	o, ok := observedBy(name, data)
 	if !ok || len(data.YShape) < 2 {
 		return m, false

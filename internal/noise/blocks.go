@@ -77,7 +77,7 @@ func SmoothBlocks(y []float64, rows, cols int) (Estimate, error) {
 		return refuse(MethodSmoothBlocks, "an image of %d x %d pixels has %d blocks of %d x %d, expected at least %d",
 			rows, cols, all, blockSide, blockSide, leastBlocks)
 	}
-	blocks := blocksOf(planeOf(y, rows, cols))
+	blocks := noisy(planeOf(y, rows, cols).spectra(0))
 	if len(blocks) < leastBlocks {
 		return refuse(MethodSmoothBlocks, "%d blocks of %d x %d pixels hold noise, expected at least %d: the "+
 			"others are constant, or have pixels at the least or greatest value, where y may be clipped",
@@ -90,12 +90,6 @@ func SmoothBlocks(y []float64, rows, cols int) (Estimate, error) {
 			"holds no noise")
 	}
 	return estimate(MethodSmoothBlocks, best.sigma2, math.Hypot(best.relative, leak/best.sigma2))
-}
-
-// block holds what the estimate needs to know of a block.
-type block struct {
-	texture float64                 // energy of the middle frequencies
-	high    [len(highBands)]float64 // energy of each band
 }
 
 // bandSizes are the numbers of coefficients of the bands.
@@ -153,21 +147,6 @@ func (p plane) block(pixels *[blockSide][]float64, r, c int) bool {
 	return usable && varies
 }
 
-// blocksOf are the blocks that hold noise, from the smoothest on.
-func blocksOf(p plane) []block {
-	blocks := make([]block, 0, (p.rows/blockSide)*(p.cols/blockSide))
-	var pixels [blockSide][]float64
-	for r := 0; r+blockSide <= p.rows; r += blockSide {
-		for c := 0; c+blockSide <= p.cols; c += blockSide {
-			if p.block(&pixels, r, c) {
-				blocks = append(blocks, blockOf(&pixels))
-			}
-		}
-	}
-	slices.SortStableFunc(blocks, func(a, b block) int { return cmp.Compare(a.texture, b.texture) })
-	return blocks
-}
-
 // cosineTransform transforms the rows of a block, then its columns.
 func cosineTransform(pixels *[blockSide][]float64) (d [blockSide][blockSide]float64) {
 	var half [blockSide][blockSide]float64
@@ -188,23 +167,6 @@ func cosineTransform(pixels *[blockSide][]float64) (d [blockSide][blockSide]floa
 	return d
 }
 
-func blockOf(pixels *[blockSide][]float64) (b block) {
-	d := cosineTransform(pixels)
-	for i := range d {
-		for j, v := range d[i] {
-			if f := i + j; f >= leastTexture && f < highBands[0] {
-				b.texture += v * v
-			}
-			for h, least := range highBands {
-				if i+j >= least {
-					b.high[h] += v * v
-				}
-			}
-		}
-	}
-	return b
-}
-
 // candidate is the estimate from the smoothest blocks and one band.
 type candidate struct {
 	blocks, band     int
@@ -213,7 +175,8 @@ type candidate struct {
 
 // candidates lists the estimates whose standard error is small, from the fewest data to the most. The numbers
 // of blocks fall from all by factors of sqrt 2.
-func candidates(blocks []block) []candidate {
+func candidates(blocks []*spectrum) []candidate {
+	slices.SortStableFunc(blocks, func(a, b *spectrum) int { return cmp.Compare(a.middle(), b.middle()) })
 	var all []candidate
 	least := math.Sqrt(2 / (float64(len(blocks)) * bandSizes[0]))
 	for band, size := range bandSizes {
@@ -225,7 +188,7 @@ func candidates(blocks []block) []candidate {
 		slices.Reverse(counts)
 		for _, m := range counts {
 			for ; done < m; done++ {
-				sum += blocks[done].high[band]
+				sum += blocks[done].bands[band]
 			}
 			n := float64(m) * size
 			if relative := math.Sqrt(2 / n); relative <= max(coarsest, 2*least) {

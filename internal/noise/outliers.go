@@ -53,7 +53,7 @@ const (
 // than 6 standard deviations, while all eight neighbours differ by less than half of that, as hot pixels and bits that
 // were lost do, and the sum of their squares over n sigma2, with sigma by the MAD. Lines, edges and peaks that are
 // wider than a pixel are none. Of a share below [LeastBias] there are none, either.
-func (m Image) Outliers() (at []int, share float64) {
+func (m *Image) Outliers() (at []int, share float64) {
 	n := len(m.Y)
 	for k := range m.Channels {
 		p := m.plane(k)
@@ -88,12 +88,11 @@ const (
 // HeavyTails is the ratio of a squared MAD to the mean square of what pixels differ from their neighbours by, in the
 // smoothest blocks, where that is far below 1, as of Laplace's distribution, 0.75; 0 where noise may be normal, or that
 // is not known.
-func (m Image) HeavyTails() (ratio float64) {
+func (m *Image) HeavyTails() (ratio float64) {
 	var sizes []float64
 	sum := 0.0
-	planes := lists.Make(m.Channels, m.plane)
 	for _, c := range smoothWhite(m.cells(), fewShared) {
-		p := planes[c.channel]
+		p := m.plane(c.channel)
 		for i := c.at[0] + 1; i+1 < c.at[0]+blockSide; i++ {
 			for j := c.at[1] + 1; j+1 < c.at[1]+blockSide; j++ {
 				v := p.apart(i, j)

@@ -33,8 +33,8 @@ const (
 
 // Pattern looks for noise that pixels have in common over all of an image: offsets of rows or columns, as of a sensor
 // that is read line by line, and waves.
-func (m Image) Pattern() Pattern {
-	if blocks := m.spectra(); len(blocks) >= fewShared {
+func (m *Image) Pattern() Pattern {
+	if blocks := m.joint(); len(blocks) >= fewShared {
 		if p := m.lines(blocks); p.Of != "" {
 			return p
 		}
@@ -49,21 +49,22 @@ func (m Image) Pattern() Pattern {
 //
 // has the mean 0 and the variance 2 (sum u^2)^2 - 2 sum u^4 where all signs are equally likely, and the mean n (n - 1)
 // times a variance that they share. They are those of smooth blocks; where rough ones share far more, it is texture.
-func (m Image) lines(blocks []spectrum) (p Pattern) {
-	inner := lists.Map(blocks, func(b spectrum) float64 { return b.inner })
+func (m *Image) lines(blocks []joint) (p Pattern) {
+	inner := lists.Map(blocks, func(b joint) float64 { return b.inner })
 	slices.Sort(inner)
 	spread := math.Sqrt(2 / (bandSizes[widest] * float64(m.Channels)))
 	smooth := inner[len(inner)/4] * (1 + smoothErrors*spread)
 	for axis, of := range []string{ByRow, ByColumn} {
 		var both [2]common // of smooth and of rough blocks
 		score, lines := 0.0, 0.0
-		at := make([][2][]*spectrum, [2]int{m.Rows, m.Columns}[axis]/blockSide)
+		at := make([][2][]*joint, [2]int{m.Rows, m.Columns}[axis]/blockSide)
 		for i := range blocks {
 			b, rough := &blocks[i], 0
 			if b.inner > smooth {
 				rough = 1
 			}
-			at[b.at[axis]][rough] = append(at[b.at[axis]][rough], b)
+			line := &at[b.of[0].at[axis]/blockSide]
+			line[rough] = append(line[rough], b)
 		}
 		for _, line := range at {
 			var alone common
@@ -104,13 +105,13 @@ func (c *common) join(other common) {
 	c.n += other.n
 }
 
-func (c *common) add(blocks []*spectrum, channel, axis, frequency int) {
+func (c *common) add(blocks []*joint, channel, axis, frequency int) {
 	if len(blocks) < fewInLine {
 		return
 	}
 	sum, squares, fourth := 0.0, 0.0, 0.0
 	for _, b := range blocks {
-		u := b.across[channel][axis][frequency]
+		u := b.of[channel].across[axis][frequency]
 		sum, squares, fourth = sum+u, squares+u*u, fourth+u*u*u*u
 	}
 	n := float64(len(blocks))

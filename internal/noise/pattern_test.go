@@ -36,7 +36,7 @@ func TestPattern(t *testing.T) {
 					y[k] += grain[k] + grain[k-cols] + c.edge
 				}
 			}
-			if p := (Image{y, rows, cols, 1}).Pattern(); p.Of == c.of {
+			if p := NewImage(y, rows, cols, 1).Pattern(); p.Of == c.of {
 				told++
 				share += p.Share / draws
 				period += p.Period / draws
@@ -60,7 +60,7 @@ func TestHeavyTails(t *testing.T) {
 			for i := range y {
 				y[i] = draw() + 20*math.Sin(float64(i/cols)/15)
 			}
-			if q := (Image{y, rows, cols, 1}).HeavyTails(); q > 0 {
+			if q := NewImage(y, rows, cols, 1).HeavyTails(); q > 0 {
 				told[k]++
 				ratio += q
 			}

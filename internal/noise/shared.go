@@ -6,38 +6,7 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
-
-	"surepipe/internal/lists"
 )
-
-// Image is y as the pixels of an image, row by row, with its channels side by side.
-type Image struct {
-	Y                       []float64
-	Rows, Columns, Channels int
-}
-
-// mostColours is the largest last axis that are channels in any case.
-const mostColours = 4
-
-// Planes is an array of two axes or more as an image. The last of three axes or more are channels where they are few,
-// or too few to have blocks and it is the shortest axis; the slices of any other volume lie below each other.
-func Planes(y []float64, shape []int) Image {
-	m := Image{Y: y, Channels: 1}
-	if last := len(shape) - 1; last > 1 {
-		if n := shape[last]; n <= mostColours || n < leastSide && n == slices.Min(shape) {
-			m.Channels, shape = n, shape[:last]
-		}
-	}
-	m.Columns = shape[len(shape)-1]
-	m.Rows = len(y) / max(1, m.Columns*m.Channels)
-	return m
-}
-
-func (m Image) channel(k int) []float64 {
-	return lists.Make(m.Rows*m.Columns, func(i int) float64 { return m.Y[i*m.Channels+k] })
-}
-
-func (m Image) plane(channel int) plane { return planeOf(m.channel(channel), m.Rows, m.Columns) }
 
 // Shared is the noise that pixels of an image, or its channels, seem to have in common.
 type Shared struct {
@@ -70,55 +39,20 @@ const (
 // smoothest are the shares of the smoothest blocks over which energies are compared; the second is that of the answer.
 var smoothest = [...]float64{0.05, 0.1, 0.2, 0.4, 1}
 
-// spectrum holds what is compared of a block: energies of the middle frequencies in two halves, which are
-// independent of each other in white noise, of those next to the highest in the same halves, and the coefficients
-// of the highest, of all channels.
-type spectrum struct {
-	texture, next [2]float64
-	bands         [compared]float64 // of the highest, and of the highest along each axis
-	high          [][]float64
-	at            [2]int // its row and column of blocks
-	// across are coefficients of the highest frequencies across rows, and across columns, that are constant along them,
-	// by channel, and inner is the energy of high frequencies in both directions.
-	across [][2][lineFrequencies]float64
-	inner  float64
-}
-
-const (
-	// compared is the number of bands that are compared: those of the highest frequencies, and those of at least
-	// highAlong along either axis, which noise that is shared along that axis reaches least.
-	compared  = len(highBands) + 2
-	highAlong = 6
-)
-
-// sizes are the numbers of coefficients of the bands that are compared.
-var sizes = func() (n [compared]float64) {
-	copy(n[:], bandSizes[:])
-	n[compared-2], n[compared-1] = (blockSide-highAlong)*blockSide, (blockSide-highAlong)*blockSide
-	return n
-}()
-
-// nextTexture is the least of the frequencies that are compared with the highest.
-const nextTexture = 6
-
 // Shared compares the spectrum of the noise in the smoothest blocks of 8 x 8 pixels of an image with that of white
 // noise, which is independent over channels. Blocks are ordered by one half of their middle frequencies and compared
 // by the other, so that the order does not bias what is compared. sigma2 is the
 // variance of the noise, 0 where it is not known but from y: texture that is everywhere then looks like noise. An
 // image without noise, or too small, shares none.
-func (m Image) Shared(sigma2 float64) (s Shared) {
-	channels := m.Channels
-	if (m.Rows/blockSide)*(m.Columns/blockSide) < fewShared {
-		return s
-	}
-	blocks := m.spectra()
+func (m *Image) Shared(sigma2 float64) (s Shared) {
+	channels, blocks := m.Channels, m.joint()
 	if len(blocks) < fewShared {
 		return s
 	}
 	var middle [len(smoothest)]float64
 	var high [len(smoothest)][compared]float64
 	for half := range 2 {
-		slices.SortStableFunc(blocks, func(a, b spectrum) int { return cmp.Compare(a.texture[half], b.texture[half]) })
+		slices.SortStableFunc(blocks, func(a, b joint) int { return cmp.Compare(a.texture[half], b.texture[half]) })
 		for i := range smoothest {
 			for _, b := range blocks[:most(blocks, i)] {
 				n := float64(2 * most(blocks, i) * channels)
@@ -158,10 +92,10 @@ func (m Image) Shared(sigma2 float64) (s Shared) {
 }
 
 // channels sets the correlation of the channels at the highest frequencies of the blocks.
-func (s *Shared) channels(blocks []spectrum, channels int) {
+func (s *Shared) channels(blocks []joint, channels int) {
 	product := func(j, k int) (sum float64) {
 		for _, b := range blocks {
-			sum += floats.Dot(b.high[j], b.high[k])
+			sum += floats.Dot(b.of[j].high[:], b.of[k].high[:])
 		}
 		return sum
 	}
@@ -176,78 +110,6 @@ func (s *Shared) channels(blocks []spectrum, channels int) {
 	}
 }
 
-func most(blocks []spectrum, share int) int {
+func most(blocks []joint, share int) int {
 	return max(leastBlocks, int(smoothest[share]*float64(len(blocks))))
-}
-
-// halfOf says to which half of the frequencies below the highest coefficient (i, j) belongs.
-func halfOf(i, j int) int { return (i - j + blockSide) / 2 % 2 }
-
-// nextSizes are the numbers of coefficients next to the highest, of either half.
-var nextSizes = func() (n [2]float64) {
-	for i := range blockSide {
-		for j := range blockSide {
-			if f := i + j; f >= nextTexture && f < highBands[0] {
-				n[halfOf(i, j)]++
-			}
-		}
-	}
-	return n
-}()
-
-// spectra are those of the blocks that hold noise in all channels.
-func (m Image) spectra() (all []spectrum) {
-	planes := lists.Make(m.Channels, m.plane)
-	var pixels [blockSide][]float64
-	for r := 0; r+blockSide <= m.Rows; r += blockSide {
-		for c := 0; c+blockSide <= m.Columns; c += blockSide {
-			s := spectrum{high: make([][]float64, 0, m.Channels), at: [2]int{r / blockSide, c / blockSide}}
-			for _, p := range planes {
-				if !p.block(&pixels, r, c) {
-					break
-				}
-				s.add(cosineTransform(&pixels))
-			}
-			if len(s.high) == m.Channels {
-				all = append(all, s)
-			}
-		}
-	}
-	return all
-}
-
-func (s *spectrum) add(d [blockSide][blockSide]float64) {
-	high := make([]float64, 0, int(bandSizes[0]))
-	var across [2][lineFrequencies]float64
-	for f := range lineFrequencies {
-		across[0][f], across[1][f] = d[blockSide-1-f][0], d[0][blockSide-1-f]
-	}
-	s.across = append(s.across, across)
-	for i := range d {
-		for j, v := range d[i] {
-			f, half := i+j, halfOf(i, j)
-			if i >= highAlong {
-				s.bands[compared-2] += v * v
-			}
-			if j >= highAlong {
-				s.bands[compared-1] += v * v
-			}
-			switch {
-			case f >= highBands[0]:
-				high = append(high, v)
-				s.inner += v * v
-				for b, least := range highBands {
-					if f >= least {
-						s.bands[b] += v * v
-					}
-				}
-			case f >= leastTexture:
-				s.texture[half] += v * v
-				if f >= nextTexture {
-					s.next[half] += v * v
-				}
-			}
-		}
-	}
-	s.high = append(s.high, high)
 }

@@ -69,7 +69,7 @@ func TestSharedNoise(t *testing.T) {
 				}
 			}
 			for known, variance := range []float64{0, sigma2} {
-				s := Image{y, rows, cols, channels}.Shared(variance)
+				s := NewImage(y, rows, cols, channels).Shared(variance)
 				if s.Neighbours {
 					pixels[known]++
 				}
@@ -100,7 +100,7 @@ func TestSharedNoise(t *testing.T) {
 func TestSmallImagesShareNothing(t *testing.T) {
 	for _, shape := range [][3]int{{0, 0, 1}, {8, 8, 3}, {40, 40, 1}, {64, 64, 1}} {
 		y := make([]float64, shape[0]*shape[1]*shape[2])
-		if s := (Image{y, shape[0], shape[1], shape[2]}).Shared(1); s != (Shared{}) {
+		if s := NewImage(y, shape[0], shape[1], shape[2]).Shared(1); s != (Shared{}) {
 			t.Errorf("%v: %+v", shape, s)
 		}
 	}

@@ -1,7 +1,6 @@
 package noise
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -48,31 +47,24 @@ const (
 	widest = 0
 )
 
-// cell is a block of a channel.
-type cell struct {
-	spectrum
-	mean    float64
-	channel int
-}
-
 // Uneven compares the variances of the noise in bright and dark parts of an image, in its places, and in its channels,
 // each in the smoothest blocks of 8 x 8 pixels of the part, by the roots of their energies at high frequencies
 // ([UnevenSpreads]): photons and clipped or rescaled values have noise that follows the brightness, combined coils and
 // vignetting noise that follows the place. Blocks are ordered by their middle frequencies; where these have more energy
 // than the high ones, there is texture, and the part says nothing. Images of fewer than 32 blocks are even.
-func (m Image) Uneven() Uneven {
+func (m *Image) Uneven() Uneven {
 	cells := m.cells()
 	side := places
 	if len(cells) < manyBlocks {
 		side = fewPlaces
 	}
 	var bright Grouping
-	bright.Fifths(ByBrightness, lists.Map(cells, func(c cell) float64 { return c.mean }))
-	of := func(at func(c cell) int) []int { return lists.Map(cells, at) }
-	all := []Grouping{ByPlaces(ByChannel, of(func(c cell) int { return c.channel }), m.Channels), bright,
-		ByPlaces(ByPlace, of(func(c cell) int { return c.at[0]*side/m.Rows*side + c.at[1]*side/m.Columns }), side*side)}
+	bright.Fifths(ByBrightness, lists.Map(cells, func(c *spectrum) float64 { return m.plane(c.channel).beside(c.at) }))
+	of := func(at func(c *spectrum) int) []int { return lists.Map(cells, at) }
+	all := []Grouping{ByPlaces(ByChannel, of(func(c *spectrum) int { return c.channel }), m.Channels), bright,
+		ByPlaces(ByPlace, of(func(c *spectrum) int { return c.at[0]*side/m.Rows*side + c.at[1]*side/m.Columns }), side*side)}
 	for _, g := range all {
-		groups := make([][]cell, len(g.At))
+		groups := make([][]*spectrum, len(g.At))
 		for i, k := range g.Of {
 			groups[k] = append(groups[k], cells[i])
 		}
@@ -92,15 +84,14 @@ func (m Image) Uneven() Uneven {
 }
 
 // smoothWhite are the smoothest blocks, and at least as many as said; none where they have texture.
-func smoothWhite(cells []cell, least int) []cell {
+func smoothWhite(cells []*spectrum, least int) []*spectrum {
 	m := max(least, int(smoothShare*float64(len(cells))))
 	if m > len(cells) {
 		return nil
 	}
 	middle, high := 0.0, 0.0
 	for half := range 2 {
-		bySmoothness(cells, func(c cell) float64 { return c.texture[half] })
-		for _, c := range cells[:m] {
+		for _, c := range leastOf(cells, m, func(c *spectrum) float64 { return c.texture[half] }) {
 			high += c.bands[widest] / bandSizes[widest]
 			middle += c.next[1-half] / nextSizes[1-half]
 		}
@@ -109,38 +100,31 @@ func smoothWhite(cells []cell, least int) []cell {
 	if !(high > 0) || middle/high-1 > max(texturedFrom, texturedErrors*err) {
 		return nil
 	}
-	bySmoothness(cells, func(c cell) float64 { return c.texture[0] + c.texture[1] })
-	return cells[:m]
+	return leastOf(cells, m, func(c *spectrum) float64 { return c.middle() })
 }
 
-// bySmoothness sorts the cells by what is small of the smoothest.
-func bySmoothness(cells []cell, of func(c cell) float64) {
-	slices.SortStableFunc(cells, func(a, b cell) int { return cmp.Compare(of(a), of(b)) })
+// leastOf are the m cells of which something is least.
+func leastOf(cells []*spectrum, m int, of func(c *spectrum) float64) []*spectrum {
+	most := lists.Smallest(lists.Map(cells, of), m-1)
+	return slices.DeleteFunc(slices.Clone(cells), func(c *spectrum) bool { return of(c) > most })
 }
 
 // cells are the blocks that hold noise, of a large image some of them.
-func (m Image) cells() (all []cell) {
-	var pixels [blockSide][]float64
-	step, at := 1+m.Rows*m.Columns*m.Channels/(blockSide*blockSide*mostCells), 0
-	for k := range m.Channels {
-		p := m.plane(k)
-		for r := 0; r+blockSide <= m.Rows; r += blockSide {
-			for c := 0; c+blockSide <= m.Columns; c += blockSide {
-				if at++; at%step == 0 && p.block(&pixels, r, c) {
-					x := cell{spectrum: spectrum{at: [2]int{r, c}}, mean: p.beside(r, c), channel: k}
-					x.add(cosineTransform(&pixels))
-					all = append(all, x)
-				}
-			}
+func (m *Image) cells() []*spectrum {
+	step, all := 1+m.Rows*m.Columns*m.Channels/(blockSide*blockSide*mostCells), m.spectra()
+	some := make([]*spectrum, 0, len(all)/step)
+	for i := step - 1; i < len(all); i += step {
+		if all[i].noisy {
+			some = append(some, &all[i])
 		}
 	}
-	return all
+	return some
 }
 
 // beside is the mean of the pixels to the left and right of a block, whose noise is not that of the block: where noise
 // is skewed, a block's own mean says how much it has.
-func (p plane) beside(r, c int) (mean float64) {
-	n := 0.0
+func (p plane) beside(at [2]int) (mean float64) {
+	r, c, n := at[0], at[1], 0.0
 	for i := r; i < r+blockSide; i++ {
 		for j := max(0, c-blockSide); j < min(c+2*blockSide, p.cols); j++ {
 			if j < c || j >= c+blockSide {

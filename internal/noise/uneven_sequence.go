@@ -66,10 +66,9 @@ func UnevenSequence(y []float64) (u Uneven) {
 	return u
 }
 
-// squaredMAD is the variance of normal values of which sizes are the absolute ones, in any order. It sorts them.
+// squaredMAD is the variance of normal values of which sizes are the absolute ones, in any order, which it changes.
 func squaredMAD(sizes []float64) float64 {
-	slices.Sort(sizes)
-	s := sizes[len(sizes)/2] / madNormal
+	s := lists.Smallest(sizes, len(sizes)/2) / madNormal
 	return s * s
 }
 

@@ -34,7 +34,7 @@ type wave struct {
 // are not. Of n ordinates of white noise the ratio to the mean of m others exceeds x by chance with the probability
 //
 //	P(ratio > x) = (1 + x/m)^-m
-func (m Image) wave() (p Pattern) {
+func (m *Image) wave() (p Pattern) {
 	for k := range m.Channels {
 		w, variance := m.waveOf(k), m.plane(k).variance()
 		if w == nil || !(variance > 0) {
@@ -51,7 +51,7 @@ func (m Image) wave() (p Pattern) {
 	return p
 }
 
-func (m Image) waveOf(channel int) *wave {
+func (m *Image) waveOf(channel int) *wave {
 	even := func(n int) int { return min(n, widestWave) / evenSide * evenSide }
 	w := &wave{rows: even(m.Rows), cols: even(m.Columns)}
 	if min(w.rows, w.cols) < fewSides*evenSide {

@@ -68,32 +68,41 @@ func (f Folds) Check(d int) error {
 // Units numbers the units that are left out as a whole, from 0 in the order of their first observation, and returns
 // how many there are: groups, blocks, the runs of time, or single observations. Standard errors go over them.
 func (f Folds) Units(d int) (of []int, n int) {
-	of = make([]int, d)
-	number, last := map[int]int{}, -1
-	for i := range of {
-		label := i / f.each()
-		k, known := n-1, false
-		switch {
-		case f.Groups != nil:
-			label = f.Groups[label]
-			k, known = number[label]
-		case f.Blocks > 0:
-			label /= f.Blocks
-		case f.Time:
-			label = label * (f.count() + 1) * f.each() / d
-		}
-		if f.Groups == nil {
-			known = label == last // they increase
-		}
-		if !known {
-			k, n = n, n+1
-			if f.Groups != nil {
-				number[label] = k
+	of = lists.Make(d, func(i int) int { return f.label(i, d) })
+	if f.Groups == nil { // labels increase
+		last := -1
+		for i, label := range of {
+			if label != last {
+				last, n = label, n+1
 			}
+			of[i] = n - 1
 		}
-		last, of[i] = label, k
+		return of, n
 	}
-	return of, n
+	number := map[int]int{}
+	for i, label := range of {
+		k, known := number[label]
+		if !known {
+			k = len(number)
+			number[label] = k
+		}
+		of[i] = k
+	}
+	return of, len(number)
+}
+
+// label is the same for all entries of a unit, of which entry i of d is one.
+func (f Folds) label(i, d int) int {
+	switch observation := i / f.each(); {
+	case f.Groups != nil:
+		return f.Groups[observation]
+	case f.Blocks > 0:
+		return observation / f.Blocks
+	case f.Time:
+		return observation * (f.count() + 1) * f.each() / d
+	default:
+		return observation
+	}
 }
 
 func (f Folds) each() int  { return max(f.Each, 1) }

@@ -1,0 +1,207 @@
+package noise
+
+import (
+	"slices"
+
+	"surepipe/internal/lists"
+)
+
+// Image is y as the pixels of an image, row by row, with its channels side by side. All that is looked for in it is
+// read off the same blocks, which are those of Y when the first is looked for.
+type Image struct {
+	Y                       []float64
+	Rows, Columns, Channels int
+	planes                  []plane
+	blocks                  []spectrum // all of one channel, then those of the next
+}
+
+func NewImage(y []float64, rows, cols, channels int) *Image {
+	return &Image{Y: y, Rows: rows, Columns: cols, Channels: channels}
+}
+
+// mostColours is the largest last axis that are channels in any case.
+const mostColours = 4
+
+// Planes is an array of two axes or more as an image. The last of three axes or more are channels where they are few,
+// or too few to have blocks and it is the shortest axis; the slices of any other volume lie below each other.
+func Planes(y []float64, shape []int) *Image {
+	channels := 1
+	if last := len(shape) - 1; last > 1 {
+		if n := shape[last]; n <= mostColours || n < leastSide && n == slices.Min(shape) {
+			channels, shape = n, shape[:last]
+		}
+	}
+	cols := shape[len(shape)-1]
+	return NewImage(y, len(y)/max(1, cols*channels), cols, channels)
+}
+
+func (m *Image) channel(k int) []float64 {
+	return lists.Make(m.Rows*m.Columns, func(i int) float64 { return m.Y[i*m.Channels+k] })
+}
+
+func (m *Image) plane(k int) plane {
+	if m.planes == nil {
+		m.planes = lists.Make(m.Channels, func(k int) plane { return planeOf(m.channel(k), m.Rows, m.Columns) })
+	}
+	return m.planes[k]
+}
+
+// energies are sums of squares of the coefficients of a block: at middle frequencies in two halves, which are
+// independent of each other in white noise, at those next to the highest in the same halves, at the highest and along
+// each axis, and at high ones in both directions.
+type energies struct {
+	texture, next [2]float64
+	bands         [compared]float64
+	inner         float64
+}
+
+// spectrum is what is known of a block of a channel.
+type spectrum struct {
+	energies
+	noisy   bool // it holds noise; all else is zero where it does not
+	at      [2]int
+	channel int
+	high    [mostHigh]float64 // the coefficients of the highest frequencies
+	// across are coefficients of the highest frequencies across rows, and across columns, that are constant along them.
+	across [2][lineFrequencies]float64
+}
+
+// middle is the energy of all middle frequencies.
+func (e energies) middle() float64 { return e.texture[0] + e.texture[1] }
+
+// noisy are the blocks that hold noise.
+func noisy(all []spectrum) (some []*spectrum) {
+	for i := range all {
+		if all[i].noisy {
+			some = append(some, &all[i])
+		}
+	}
+	return some
+}
+
+// joint is the same block of all channels.
+type joint struct {
+	energies
+	of []*spectrum
+}
+
+const (
+	// compared is the number of bands that are compared: those of the highest frequencies, and those of at least
+	// highAlong along either axis, which noise that is shared along that axis reaches least.
+	compared  = len(highBands) + 2
+	highAlong = 6
+	// mostHigh is the number of coefficients of the widest band.
+	mostHigh = 21
+)
+
+// sizes are the numbers of coefficients of the bands that are compared.
+var sizes = func() (n [compared]float64) {
+	copy(n[:], bandSizes[:])
+	n[compared-2], n[compared-1] = (blockSide-highAlong)*blockSide, (blockSide-highAlong)*blockSide
+	return n
+}()
+
+// nextTexture is the least of the frequencies that are compared with the highest.
+const nextTexture = 6
+
+// spectra are those of all blocks of all channels.
+func (m *Image) spectra() []spectrum {
+	if m.blocks == nil && min(m.Rows, m.Columns) >= blockSide {
+		for k := range m.Channels {
+			m.blocks = append(m.blocks, m.plane(k).spectra(k)...)
+		}
+	}
+	return m.blocks
+}
+
+// spectra are those of the blocks of a plane, which is a channel.
+func (p plane) spectra(channel int) []spectrum {
+	all := make([]spectrum, 0, (p.rows/blockSide)*(p.cols/blockSide))
+	var pixels [blockSide][]float64
+	for r := 0; r+blockSide <= p.rows; r += blockSide {
+		for c := 0; c+blockSide <= p.cols; c += blockSide {
+			s := spectrum{at: [2]int{r, c}, channel: channel, noisy: p.block(&pixels, r, c)}
+			if s.noisy {
+				s.set(cosineTransform(&pixels))
+			}
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// joint are the blocks that hold noise in all channels.
+func (m *Image) joint() (all []joint) {
+	blocks := m.spectra()
+	each := len(blocks) / max(m.Channels, 1)
+	for b := range each {
+		j := joint{of: make([]*spectrum, 0, m.Channels)}
+		for k := 0; k < m.Channels && blocks[k*each+b].noisy; k++ {
+			j.add(&blocks[k*each+b])
+		}
+		if len(j.of) == m.Channels {
+			all = append(all, j)
+		}
+	}
+	return all
+}
+
+func (j *joint) add(s *spectrum) {
+	j.of = append(j.of, s)
+	for half := range 2 {
+		j.texture[half] += s.texture[half]
+		j.next[half] += s.next[half]
+	}
+	for b, v := range s.bands {
+		j.bands[b] += v
+	}
+	j.inner += s.inner
+}
+
+func (s *spectrum) set(d [blockSide][blockSide]float64) {
+	for f := range lineFrequencies {
+		s.across[0][f], s.across[1][f] = d[blockSide-1-f][0], d[0][blockSide-1-f]
+	}
+	high := s.high[:0]
+	for i := range d {
+		for j, v := range d[i] {
+			f, half := i+j, halfOf(i, j)
+			if i >= highAlong {
+				s.bands[compared-2] += v * v
+			}
+			if j >= highAlong {
+				s.bands[compared-1] += v * v
+			}
+			switch {
+			case f >= highBands[0]:
+				high = append(high, v)
+				s.inner += v * v
+				for b, least := range highBands {
+					if f >= least {
+						s.bands[b] += v * v
+					}
+				}
+			case f >= leastTexture:
+				s.texture[half] += v * v
+				if f >= nextTexture {
+					s.next[half] += v * v
+				}
+			}
+		}
+	}
+}
+
+// halfOf says to which half of the frequencies below the highest coefficient (i, j) belongs.
+func halfOf(i, j int) int { return (i - j + blockSide) / 2 % 2 }
+
+// nextSizes are the numbers of coefficients next to the highest, of either half.
+var nextSizes = func() (n [2]float64) {
+	for i := range blockSide {
+		for j := range blockSide {
+			if f := i + j; f >= nextTexture && f < highBands[0] {
+				n[halfOf(i, j)]++
+			}
+		}
+	}
+	return n
+}()
