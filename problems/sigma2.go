@@ -33,8 +33,8 @@ func Sigma2Methods() []string { return noise.Names() }
 //	the median singular value, or    where y is a matrix under a nuclear norm: svt. Texture only
 //	smooth blocks where that is      adds to the one, and rank only to the other, so that the
 //	less by more than its error      least is the nearest
-//	smooth blocks                    where y is another image or a volume; the MAD where it is smaller than
-//	                                 24 pixels
+//	smooth blocks                    where y is another image or a volume, or at least half of the pixels of one;
+//	                                 the MAD where it has no gaps and is smaller than 24 pixels
 //	the MAD of the finest wavelet    where y is another sequence: tv1d, whose rows are sequences
 //	details
 //	MethodGCVResidual                elsewhere: where a matrix has no more rows than columns, and

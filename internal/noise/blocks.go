@@ -4,6 +4,12 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
+	"gonum.org/v1/gonum/stat"
+
+	"surepipe/internal/lists"
 )
 
 const MethodSmoothBlocks = "smooth-blocks"
@@ -73,14 +79,44 @@ func SmoothBlocks(y []float64, rows, cols int) (Estimate, error) {
 	if err != nil {
 		return Estimate{}, err
 	}
-	if all := (rows / blockSide) * (cols / blockSide); all < leastBlocks {
-		return refuse(MethodSmoothBlocks, "an image of %d x %d pixels has %d blocks of %d x %d, expected at least %d",
-			rows, cols, all, blockSide, blockSide, leastBlocks)
+	return planeOf(y, rows, cols).smoothBlocks(most)
+}
+
+// SmoothBlocksOf is SmoothBlocks for an image of which y are the pixels at some places: of several channels it is the
+// mean of theirs. In a block of which n of the 64 pixels are there, at least half, the coefficients are those in an
+// orthonormal basis of R^n, which Gram and Schmidt's method makes of polynomials at these pixels in the order of their
+// degrees. They are white where the noise is; the last 21 stand for the highest frequencies, and the first 6, to which
+// slopes and curvature add alone, for the lowest.
+func SmoothBlocksOf(y []float64, places, shape []int) (Estimate, error) {
+	most, bad := largest(y)
+	if bad >= 0 {
+		return refuse(MethodSmoothBlocks, "y holds %g at [%d], expected finite numbers", y[bad], bad)
 	}
-	blocks := noisy(planeOf(y, rows, cols).spectra(0))
+	pixels := 1
+	for _, n := range shape {
+		pixels *= n
+	}
+	whole, seen := slices.Repeat([]float64{stat.Mean(y, nil)}, pixels), make([]bool, pixels)
+	for k, at := range places {
+		whole[at], seen[at] = y[k], true
+	}
+	m := Planes(whole, shape)
+	return MeanOf(m.Channels, func(k int) (Estimate, error) {
+		p := m.plane(k)
+		p.seen = lists.Make(len(p.y), func(i int) bool { return seen[i*m.Channels+k] })
+		return p.smoothBlocks(most)
+	})
+}
+
+func (p plane) smoothBlocks(most float64) (Estimate, error) {
+	if all := (p.rows / blockSide) * (p.cols / blockSide); all < leastBlocks {
+		return refuse(MethodSmoothBlocks, "an image of %d x %d pixels has %d blocks of %d x %d, expected at least %d",
+			p.rows, p.cols, all, blockSide, blockSide, leastBlocks)
+	}
+	blocks := noisy(p.spectra(0))
 	if len(blocks) < leastBlocks {
 		return refuse(MethodSmoothBlocks, "%d blocks of %d x %d pixels hold noise, expected at least %d: the "+
-			"others are constant, or have pixels at the least or greatest value, where y may be clipped",
+			"others are constant, or more than half of their pixels are missing, or have pixels at the least or greatest value, where y may be clipped",
 			len(blocks), blockSide, blockSide, leastBlocks)
 	}
 	best, leak := choose(candidates(blocks))
@@ -112,10 +148,11 @@ type plane struct {
 	y          []float64
 	rows, cols int
 	low, high  float64
+	seen       []bool // nil where all pixels are
 }
 
 func planeOf(y []float64, rows, cols int) plane {
-	p := plane{y, rows, cols, slices.Min(y), slices.Max(y)}
+	p := plane{y, rows, cols, slices.Min(y), slices.Max(y), nil}
 	ties := [2]int{}
 	for _, v := range y {
 		if v == p.low {
@@ -165,6 +202,80 @@ func cosineTransform(pixels *[blockSide][]float64) (d [blockSide][blockSide]floa
 		}
 	}
 	return d
+}
+
+const (
+	// fewSeen is the number of pixels from which a block with gaps is used, and mostGapped about the most such blocks.
+	fewSeen, mostGapped = blockSide * blockSide / 2, 1 << 12
+	// slopes is the number of coefficients below leastTexture.
+	slopes = 6
+)
+
+// polynomials holds Legendre's at each pixel of a block, in the order of their degrees.
+var polynomials = func() (p [blockSide * blockSide][]float64) {
+	var one [blockSide][blockSide]float64
+	for i := range one {
+		x := (2*float64(i)+1)/blockSide - 1
+		one[i][0], one[i][1] = 1, x
+		for k := 2; k < blockSide; k++ {
+			n := float64(k)
+			one[i][k] = ((2*n-1)*x*one[i][k-1] - (n-1)*one[i][k-2]) / n
+		}
+	}
+	for degree := range 2*blockSide - 1 {
+		for i := max(0, degree-blockSide+1); i <= min(degree, blockSide-1); i++ {
+			for at := range p {
+				p[at] = append(p[at], one[at/blockSide][i]*one[at%blockSide][degree-i])
+			}
+		}
+	}
+	return p
+}()
+
+// gapped is the spectrum of a block with gaps at (r, c), its texture and its bands.
+func (p plane) gapped(r, c int) (s spectrum) {
+	var at []int
+	varies, first := false, 0.0
+	for i := range blockSide * blockSide {
+		place := (r+i/blockSide)*p.cols + c + i%blockSide
+		v := p.y[place]
+		switch {
+		case !p.seen[place]:
+			continue
+		case v == p.low || v == p.high:
+			return s
+		case len(at) == 0:
+			first = v
+		}
+		at, varies = append(at, i), varies || v != first
+	}
+	n := len(at)
+	if n < fewSeen || !varies {
+		return s
+	}
+	if s.noisy = true; n == blockSide*blockSide {
+		var pixels [blockSide][]float64
+		p.block(&pixels, r, c)
+		s.set(cosineTransform(&pixels))
+		return s
+	}
+	a := blas64.General{Rows: n, Cols: n + 1, Stride: n + 1, Data: make([]float64, 0, n*(n+1))}
+	for _, i := range at {
+		a.Data = append(append(a.Data, polynomials[i][:n]...), p.y[(r+i/blockSide)*p.cols+c+i%blockSide])
+	}
+	lapack64.Geqrf(a, make([]float64, n), make([]float64, blockSide*a.Cols), blockSide*a.Cols)
+	for k := slopes; k < n; k++ {
+		u := a.Data[k*a.Stride+n] // of Q* y
+		if k < n-mostHigh {
+			s.texture[0] += u * u * (blockSide*blockSide - mostHigh - slopes) / float64(n-mostHigh-slopes)
+		}
+		for b, size := range bandSizes {
+			if k >= n-int(size) {
+				s.bands[b] += u * u
+			}
+		}
+	}
+	return s
 }
 
 // candidate is the estimate from the smoothest blocks and one band.

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/dataio/images"
+	"surepipe/internal/lists"
 )
 
 // textured is an image of white noise of variance sigma2 whose upper part, of so many rows, has
@@ -136,8 +137,8 @@ func TestSmoothBlocksRefuse(t *testing.T) {
 		{"y holds NaN at [1, 1], expected finite numbers", bad, 64, 64},
 		{"an image of 7 x 500 pixels has 0 blocks of 8 x 8, expected at least 8", y[:3500], 7, 500},
 		{"an image of 16 x 31 pixels has 6 blocks of 8 x 8, expected at least 8", y[:16*31], 16, 31},
-		{"0 blocks of 8 x 8 pixels hold noise, expected at least 8: the others are constant, or have pixels at " +
-			"the least or greatest value, where y may be clipped", flat, 64, 64},
+		{"0 blocks of 8 x 8 pixels hold noise, expected at least 8: the others are constant, or more than half of " +
+			"their pixels are missing, or have pixels at the least or greatest value, where y may be clipped", flat, 64, 64},
 		{"the smoothest parts of y are constant up to rounding errors: y holds no noise", linear, 64, 64},
 	} {
 		e, err := SmoothBlocks(test.y, test.rows, test.cols)
@@ -185,5 +186,57 @@ func TestSmoothBlocksOfAPhotograph(t *testing.T) {
 		if math.Abs(e.Sigma2-sigma*sigma) > 2*e.RelStdErr*e.Sigma2+own || e.RelStdErr > 0.15 {
 			t.Errorf("sigma2 %g ± %.1f%%, added %g, its own %g", e.Sigma2, 100*e.RelStdErr, sigma*sigma, own)
 		}
+	}
+}
+
+// With gaps the estimate is as good, of as many blocks as are left; without any it is the same.
+func TestSmoothBlocksWithGaps(t *testing.T) {
+	const rows, cols, sigma2, draws = 128, 96, 2.25, 60
+	r := rand.New(rand.NewPCG(23, 1))
+	for name, seen := range map[string]func(i int) bool{
+		"all":              func(int) bool { return true },
+		"most":             func(int) bool { return r.Float64() < 0.7 },
+		"half":             func(int) bool { return r.Float64() < 0.5 },
+		"scratches":        func(i int) bool { return i/cols%20 > 3 && (i%cols+i/cols)%30 > 1 },
+		"every second row": func(i int) bool { return i/cols%2 == 0 },
+		"a checkerboard":   func(i int) bool { return (i/cols+i%cols)%2 == 0 },
+	} {
+		mean, within := 0.0, 0
+		for range draws {
+			whole := textured(r, rows, cols, 48, sigma2)
+			var y []float64
+			var places []int
+			for i, v := range whole {
+				if seen(i) {
+					y, places = append(y, v), append(places, i)
+				}
+			}
+			e := must(t)(SmoothBlocksOf(y, places, []int{rows, cols}))
+			mean += e.Sigma2 / sigma2 / draws
+			if math.Abs(e.Sigma2/sigma2-1) < 2*e.RelStdErr*e.Sigma2/sigma2 {
+				within++
+			}
+			if name != "all" {
+				continue
+			}
+			if want := must(t)(SmoothBlocks(whole, rows, cols)); math.Abs(e.Sigma2/want.Sigma2-1) > 1e-10 ||
+				math.Abs(e.RelStdErr/want.RelStdErr-1) > 1e-8 {
+				t.Fatalf("an image without gaps: %+v, want %+v", e, want)
+			}
+		}
+		if t.Logf("%s: mean %.3f, %d of %d within two bars", name, mean, within, draws); math.Abs(mean-1) > 0.04 ||
+			within < draws*85/100 {
+			t.Errorf("%s: mean %.3f of the truth, %d of %d within two bars", name, mean, within, draws)
+		}
+	}
+	colours := normals(r, 64*64*3, 1)
+	places := lists.Upto(len(colours))
+	e := must(t)(SmoothBlocksOf(colours, places, []int{64, 64, 3}))
+	if math.Abs(e.Sigma2-1) > 3*e.RelStdErr || e.RelStdErr > 0.05 {
+		t.Errorf("three channels: %+v, want 1", e)
+	}
+	var few []float64
+	if _, err := SmoothBlocksOf(append(few, colours[:200]...), places[:200], []int{64, 64}); err == nil {
+		t.Error("three rows of an image have blocks enough")
 	}
 }

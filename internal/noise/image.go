@@ -118,10 +118,16 @@ func (m *Image) spectra() []spectrum {
 func (p plane) spectra(channel int) []spectrum {
 	all := make([]spectrum, 0, (p.rows/blockSide)*(p.cols/blockSide))
 	var pixels [blockSide][]float64
+	step, at := 1+cap(all)/mostGapped, 0
 	for r := 0; r+blockSide <= p.rows; r += blockSide {
 		for c := 0; c+blockSide <= p.cols; c += blockSide {
-			s := spectrum{at: [2]int{r, c}, channel: channel, noisy: p.block(&pixels, r, c)}
-			if s.noisy {
+			s := spectrum{at: [2]int{r, c}, channel: channel}
+			switch {
+			case p.seen != nil:
+				if at++; at%step == 0 {
+					s = p.gapped(r, c)
+				}
+			case p.block(&pixels, r, c):
 				s.set(cosineTransform(&pixels))
 			}
 			all = append(all, s)
@@ -159,6 +165,7 @@ func (j *joint) add(s *spectrum) {
 }
 
 func (s *spectrum) set(d [blockSide][blockSide]float64) {
+	s.noisy = true
 	for f := range lineFrequencies {
 		s.across[0][f], s.across[1][f] = d[blockSide-1-f][0], d[0][blockSide-1-f]
 	}

@@ -34,7 +34,7 @@ type Observed struct {
 	// the column of an intercept, 0 where they are not known.
 	Design        func() (x *mat.Dense, y []float64, err error)
 	Rows, Columns int
-	// Places are the entries of a matrix of the shape Whole that y has; nil where it is no selection.
+	// Places are the entries of an array of the shape Whole that y has; nil where it is no selection.
 	Places, Whole []int
 	// Regression says that the rows of y are those of a matrix, Selection that y are some entries of a signal,
 	// and Unordered why neighbours in y are not alike for another reason, "" where they are.
@@ -50,6 +50,12 @@ type Observed struct {
 
 func (o Observed) ordered() bool {
 	return !o.Whitened && !o.Regression && !o.Selection && o.Unordered == ""
+}
+
+// gapped reports whether y are some of the pixels of an image.
+func (o Observed) gapped() bool {
+	return o.Selection && !o.LowRank && !o.Regression && !o.Whitened && o.Unordered == "" && len(o.Whole) > 1 &&
+		len(o.Places) == len(o.Y)
 }
 
 // Sequence reports whether y is a single sequence, in its order.
@@ -104,10 +110,12 @@ var methods = []Method{
 		Estimate: robustLowRank,
 	},
 	{
-		Name:     MethodSmoothBlocks,
-		Help:     "from the smoothest blocks of 8 x 8 pixels: another image, or the slices of a volume",
-		Suits:    func(o Observed) bool { return o.matrix() && (o.Bare || min(o.Shape[0], o.Shape[1]) >= leastSide) },
-		Estimate: smoothBlocks,
+		Name: MethodSmoothBlocks,
+		Help: "from the smoothest blocks of 8 x 8 pixels: another image, with or without gaps, or the slices of a volume",
+		Suits: func(o Observed) bool {
+			return o.gapped() || o.matrix() && (o.Bare || min(o.Shape[0], o.Shape[1]) >= leastSide)
+		},
+		Estimate: smoothBlocks, Auto: blocksOrFits,
 	},
 	{
 		Name:     MethodMAD,
@@ -264,7 +272,19 @@ func robustLowRank(o Observed) (Estimate, error) {
 	return RobustLowRank(o.Y, o.Shape[0], o.Shape[1])
 }
 
+// blocksOrFits takes fits where more than half of most blocks is missing.
+func blocksOrFits(o Observed) (Estimate, error) {
+	e, err := smoothBlocks(o)
+	if err != nil && o.gapped() {
+		err = ErrNeedsFits
+	}
+	return e, err
+}
+
 func smoothBlocks(o Observed) (Estimate, error) {
+	if o.gapped() {
+		return SmoothBlocksOf(o.Y, o.Places, o.Whole)
+	}
 	if err := o.checkOrdered(MethodSmoothBlocks); err != nil {
 		return Estimate{}, err
 	}

@@ -62,7 +62,9 @@ func (m *Image) Uneven() Uneven {
 	bright.Fifths(ByBrightness, lists.Map(cells, func(c *spectrum) float64 { return m.plane(c.channel).beside(c.at) }))
 	of := func(at func(c *spectrum) int) []int { return lists.Map(cells, at) }
 	all := []Grouping{ByPlaces(ByChannel, of(func(c *spectrum) int { return c.channel }), m.Channels), bright,
-		ByPlaces(ByPlace, of(func(c *spectrum) int { return c.at[0]*side/m.Rows*side + c.at[1]*side/m.Columns }), side*side)}
+		ByPlaces(ByPlace, of(func(c *spectrum) int {
+			return c.at[0]*side/m.Rows*side + c.at[1]*side/m.Columns
+		}), side*side)}
 	for _, g := range all {
 		groups := make([][]*spectrum, len(g.At))
 		for i, k := range g.Of {

@@ -80,9 +80,9 @@ func (s *Spec) Design() Matrix {
 // Selects reports whether the operator picks entries: of a sequence with gaps, the values that are there.
 func (s *Spec) Selects() bool { return s.operator.selects() }
 
-// Sampled are the places that A picks from b, and the shape of b; ok is false where A is no selection.
+// Sampled are the places that A picks from the signal, and its shape; ok is false where A is no selection.
 func (s *Spec) Sampled() (places, shape []int, ok bool, err error) {
-	if s.operator.sampled == nil || s.synthesis != nil {
+	if s.operator.sampled == nil {
 		return nil, nil, false, nil
 	}
 	places, shape, err = s.operator.sampled(s)

@@ -98,7 +98,16 @@ func (f *Source) pathOfFits(data problems.Data, o Fits) (*problems.Problem, stri
 	}
 	problem, err := at("max")
 	if err == nil {
-		most := problem.Lambda
+		// Of the pixels of an image the weights that suit the noise are known, and those beyond take long.
+		grid, most, err := problem.DefaultGrid(context.Background(), func() float64 {
+			rough, _ := noise.MADSignal(data.Y)
+			return rough.Sigma2
+		})
+		if err == nil && !grid.Relative() {
+			values, err := grid.Values(most)
+			return problem, "lambda", values, err
+		}
+		most = problem.Lambda
 		values := make([]float64, fitsBelow*fitsPerDecade+1)
 		return problem, "lambda", floats.LogSpan(values, most*math.Pow(10, -fitsBelow), most), nil
 	}
