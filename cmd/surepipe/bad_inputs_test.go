@@ -392,6 +392,25 @@ func TestEqualChannelsAreTold(t *testing.T) {
 	}
 }
 
+// An alpha channel of opaque pixels is not denoised, and no channel is named that varies.
+func TestAnAlphaChannelIsRefused(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 5))
+	for _, channels := range []int{2, 3, 4} {
+		values := make([]float64, 8*8*channels)
+		for i := range values {
+			if values[i] = r.NormFloat64(); i%channels == channels-1 {
+				values[i] = 1
+			}
+		}
+		status, _, stderr := command(t, "run", "--problem", "tv2d", "--data", npyFile(t, values, 8, 8, channels),
+			"--sigma2", "1", "--lambda", "1")
+		told := strings.Contains(stderr, fmt.Sprintf("channel %d of y, counted from 0, is 1 everywhere", channels-1))
+		if alpha := channels != 3; told != alpha || alpha != (status == exitUsage) {
+			t.Errorf("%d channels: exit %d, %s", channels, status, stderr)
+		}
+	}
+}
+
 // Pixels that are averages of their neighbours share noise.
 func TestCorrelatedPixelsAreTold(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))

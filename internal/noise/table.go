@@ -158,7 +158,11 @@ func Choose(name string, o Observed) (Estimate, error) {
 	return MeanOf(m.Channels, func(k int) (Estimate, error) {
 		one := o
 		one.Y, one.Shape = m.channel(k), []int{m.Rows, m.Columns}
-		return chooseOne(name, one)
+		e, err := chooseOne(name, one)
+		if r := (*Refusal)(nil); m.Channels > 1 && errors.As(err, &r) {
+			err = &Refusal{r.Method, fmt.Sprintf("of channel %d, counted from 0, %s", k, r.Reason)}
+		}
+		return e, err
 	})
 }
 

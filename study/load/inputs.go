@@ -131,7 +131,29 @@ func (f *Source) complete(data *Contents) (err error) {
 	if data.Together, err = f.groups(data); err != nil {
 		return err
 	}
+	if err := opaque(data.Y, data.YShape); err != nil {
+		return f.InFile(err)
+	}
 	return f.estimateNoise(data)
+}
+
+// opaque refuses an image of two or four channels of which the last alone is the same everywhere, as the alpha channel
+// of opaque pixels is: it holds no noise.
+func opaque(y []float64, shape []int) error {
+	if len(shape) != 3 || shape[2] != 2 && shape[2] != 4 {
+		return nil
+	}
+	n, varies := shape[2], false
+	for i := 0; i < len(y); i += n {
+		if varies = varies || y[i] != y[0]; y[i+n-1] != y[n-1] {
+			return nil
+		}
+	}
+	if !varies {
+		return nil
+	}
+	return fmt.Errorf("channel %d of y, counted from 0, is %g everywhere, as an alpha channel is where all pixels are "+
+		"opaque: it holds no noise, and SURE would count it; leave it out, as y[..., :%d] in Python", n-1, y[n-1], n-1)
 }
 
 // estimateNoise estimates sigma2 where the flags or the specification ask for it, from a stack by
