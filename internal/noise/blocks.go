@@ -116,7 +116,8 @@ func (p plane) smoothBlocks(most float64) (Estimate, error) {
 	blocks := noisy(p.spectra(0))
 	if len(blocks) < leastBlocks {
 		return refuse(MethodSmoothBlocks, "%d blocks of %d x %d pixels hold noise, expected at least %d: the "+
-			"others are constant, or more than half of their pixels are missing, or have pixels at the least or greatest value, where y may be clipped",
+			"others are constant, or more than half of their pixels are missing, or have pixels at the least or "+
+			"greatest value, where y may be clipped",
 			len(blocks), blockSide, blockSide, leastBlocks)
 	}
 	best, leak := choose(candidates(blocks))

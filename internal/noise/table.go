@@ -111,7 +111,8 @@ var methods = []Method{
 	},
 	{
 		Name: MethodSmoothBlocks,
-		Help: "from the smoothest blocks of 8 x 8 pixels: another image, with or without gaps, or the slices of a volume",
+		Help: "from the smoothest blocks of 8 x 8 pixels: another image, with or without gaps, or the slices of a " +
+			"volume",
 		Suits: func(o Observed) bool {
 			return o.gapped() || o.matrix() && (o.Bare || min(o.Shape[0], o.Shape[1]) >= leastSide)
 		},
