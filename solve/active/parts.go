@@ -12,6 +12,7 @@ import (
 	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 	"surepipe/linops"
+	"surepipe/solve/internal/faces"
 	"surepipe/solve/restrict"
 )
 
@@ -99,8 +100,9 @@ func rowsTimes(a linops.Operator, by blas64.General) func(memory *[]float64, ima
 
 // roots has the rows of the root of the inverse at the columns of each part, 0 at those that are not active.
 func (w *workspace) roots() []blas64.General {
-	root, at := w.p.Root(), make(map[int]int)
-	for s, i := range w.p.Active() {
+	active := w.p.Active()
+	root, at := w.p.Half(faces.Identity(len(active)), len(active)), make(map[int]int)
+	for s, i := range active {
 		at[w.set[i]] = s
 	}
 	return lists.Map(*w.parts, func(c *restrict.Columns) blas64.General {
@@ -216,19 +218,21 @@ func columnMaps(c *restrict.Columns, v *array.Mapped) []float64 {
 
 // products are <v_i, D mu_hat v_j>, k x k, by the same factor; nil where it has gone.
 func (w *workspace) products(v *array.Fixed) []float64 {
-	k, n := v.K(), len(w.p.Active())
 	x, ok := w.kept(v)
 	if !ok {
 		return nil
 	}
-	square := make([]float64, k*k)
-	if n == 0 {
-		return square
+	k := v.K()
+	square := mat.NewSymDense(k, nil).RawSymmetric()
+	if len(x) > 0 {
+		blas64.Syrk(blas.NoTrans, 1, w.p.Half(x, k), 0, square)
 	}
-	solved := slices.Clone(x)
-	w.p.SolveEach(solved, k)
-	mat.NewDense(k, k, square).Mul(mat.NewDense(k, n, x), mat.NewDense(k, n, solved).T())
-	return square
+	for i := range k {
+		for j := range i {
+			square.Data[i*k+j] = square.Data[j*k+i]
+		}
+	}
+	return square.Data
 }
 
 // images sets dst_i = A_S (A_S* A_S + Q)^{-1} A_S* v_i for the active set S, from the solver's own

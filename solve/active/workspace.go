@@ -54,11 +54,11 @@ type program interface {
 	Stationarity() float64
 	Decrement() (off float64, same bool)
 	Norm(products int) float64
-	// Condition, Traces, SolveEach and Root use the factor of the active part.
+	// Condition, Traces, SolveEach and Half use the factor of the active part.
 	Condition() float64
 	Traces() (trace, frobenius2 float64, projection bool)
 	SolveEach(x []float64, k int)
-	Root() blas64.General
+	Half(x []float64, k int) blas64.General
 }
 
 func newWorkspace(family *engine.Family, s *splitting, d, dim int) *workspace {

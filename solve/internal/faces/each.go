@@ -21,15 +21,15 @@ func (p *Program) SolveEach(x []float64, k int) {
 	}
 }
 
-// Root is W with W W* = (G_SS + Q_SS)^{-1}, a row for each of S in the order of Active.
-func (p *Program) Root() blas64.General {
-	n := len(p.active)
-	w := p.spread(identity(n), n)
+// Half are the rows of x, as those of SolveEach, times W with W W* = (G_SS + Q_SS)^{-1}.
+func (p *Program) Half(x []float64, k int) blas64.General {
+	w := p.spread(x, k)
 	p.f.half(w)
 	return w
 }
 
-func identity(n int) []float64 {
+// Identity is a matrix of n x n.
+func Identity(n int) []float64 {
 	units := make([]float64, n*n)
 	for i := range n {
 		units[i*n+i] = 1

@@ -164,7 +164,7 @@ func TestGroupsFactor(t *testing.T) {
 		want.Mul(mat.NewDense(2, n, x), &inverse)
 		form := mat.Dot(mat.NewVecDense(n, x[:n]), want.RowView(0))
 		var row mat.VecDense
-		root := p.Root()
+		root := p.Half(Identity(n), n)
 		row.MulVec(mat.NewDense(n, root.Cols, root.Data).T(), mat.NewVecDense(n, x[:n]))
 		if got := mat.Dot(&row, &row); !(math.Abs(got-form) <= 1e-9*form) {
 			t.Errorf("form %v, want %v", got, form)

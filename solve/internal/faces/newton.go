@@ -351,13 +351,13 @@ func (p *Groups) SolveEach(x []float64, k int) {
 	}
 }
 
-// Root is W with W W* = (G + Q)^{-1}, a row for each of S in the order of Active.
-func (p *Groups) Root() blas64.General {
+// Half overwrites k rows of x, as those of SolveEach, with the rows times W, W W* = (G + Q)^{-1}.
+func (p *Groups) Half(x []float64, k int) blas64.General {
 	n := len(p.active)
-	w := blas64.General{Rows: n, Cols: n, Stride: max(n, 1), Data: identity(n)}
+	w := blas64.General{Rows: k, Cols: n, Stride: max(n, 1), Data: x}
 	if n > 0 {
 		p.refresh(fresh)
-		p.inUnits(w.Data, n)
+		p.inUnits(x, k)
 		p.f.half(w)
 	}
 	return w
