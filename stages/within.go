@@ -14,7 +14,7 @@ func Within[T any](ctx context.Context, patience time.Duration, f func() (T, err
 		err error
 	}
 	done := make(chan result, 1)
-	start(func() {
+	Go(func() {
 		var r result
 		r.err = Guard(func() (err error) {
 			r.v, err = f()
@@ -54,17 +54,17 @@ const (
 // waiting is the number of those that are ready.
 var waiting atomic.Int64
 
-// room makes the stack of a goroutine as large as a solve takes, at once: to grow under many calls, by a factor of 2
+// Room makes the stack of a goroutine as large as a solve takes, at once: to grow under many calls, by a factor of 2
 // each time, it is copied with all of them.
 //
 //go:noinline
-func room() byte {
+func Room() byte {
 	var frame [40 << 10]byte
 	return frame[waiting.Load()&1]
 }
 
-// start runs work on a goroutine.
-func start(work func()) {
+// Go runs work on a goroutine, one of those that are ready where there is one.
+func Go(work func()) {
 	select {
 	case ready <- work:
 		return
@@ -72,7 +72,7 @@ func start(work func()) {
 	}
 	go func() {
 		for {
-			room()
+			Room()
 			work()
 			if work = nil; waiting.Add(1) > mostReady {
 				waiting.Add(-1)
