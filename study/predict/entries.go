@@ -2,6 +2,7 @@ package predict
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -20,79 +21,84 @@ const mostPredicted = 1 << 30
 
 func (m *Model) entries(r *Prediction, files dataio.Files, path string, na []string) error {
 	f := m.fit
-	each := f.Missing
+	r.each = f.Missing
 	if r.Count = f.MissingCount(); path == "" && r.Count > mostPredicted {
 		return study.Errorf("the matrix of %d x %d has %d missing entries, more than the %d that are written: give "+
 			"those that are wanted, --data with the columns row and column", f.BShape[0], f.BShape[1], r.Count,
 			mostPredicted)
 	}
-	if path != "" {
-		choose := chosenEntries
-		if !dataio.IsTable(path) {
-			choose = chosenPlaces
-		}
-		chosen, values, ignored, err := choose(f, files, path, na)
-		if err != nil {
-			return study.Bad(err)
-		}
-		m.score(r, chosen, values)
-		each = func(yield func(fit.Entry) bool) {
-			for _, e := range chosen {
-				if !yield(e) {
-					return
-				}
-			}
-		}
-		r.Count = len(chosen)
-		if r.IgnoredColumns = ignored; len(ignored) > 0 {
-			r.note(warning.IgnoredColumns, "columns that the fit does not use are ignored: %.200s",
-				strings.Join(ignored, ", "))
-		}
+	if path == "" {
+		return nil
 	}
-	r.each = each
+	read := readEntries
+	if !dataio.IsTable(path) {
+		read = readPlaces
+	}
+	c, err := read(f, files, path, na)
+	if err != nil {
+		return study.Bad(err)
+	}
+	m.score(r, c.entries, c.values)
+	r.each, r.Count = slices.Values(c.entries), len(c.entries)
+	if r.IgnoredColumns = c.ignored; len(c.ignored) > 0 {
+		r.note(warning.IgnoredColumns, "columns that the fit does not use are ignored: %.200s",
+			strings.Join(c.ignored, ", "))
+	}
 	return nil
 }
 
-// chosenPlaces reads the entries of the array indices, places in the row-major matrix, and their values where there is
+// chosen are entries of the matrix, with their values where these are known, and the columns of their table that the
+// fit does not use.
+type chosen struct {
+	entries []fit.Entry
+	values  []float64
+	ignored []string
+}
+
+// readPlaces reads the entries of the array indices, places in the row-major matrix, and their values where there is
 // an array y.
-func chosenPlaces(f *fit.Fit, files dataio.Files, path string, _ []string) (entries []fit.Entry, values []float64,
-	ignored []string, err error) {
+func readPlaces(f *fit.Fit, files dataio.Files, path string, _ []string) (c chosen, err error) {
 	set, err := dataio.OpenAs(path, dataio.TableOptions{Files: files})
 	if err != nil {
-		return nil, nil, nil, err
+		return c, err
 	}
 	defer set.Close()
+	if c, err = placesOf(f, set); err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return c, err
+}
+
+func placesOf(f *fit.Fit, set *dataio.Set) (c chosen, err error) {
 	if !set.Has("indices") {
-		return nil, nil, nil, fmt.Errorf("%s: expected a table with the columns row and column, or an array "+
-			"\"indices\" of places in the row-major matrix", path)
+		return c, errors.New("expected a table with the columns row and column, or an array \"indices\" of places in " +
+			"the row-major matrix")
 	}
 	at, err := set.Ints("indices")
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("%s: %w", path, err)
+		return c, err
 	}
 	n := int64(f.BShape[1])
 	for i, k := range at.Ints {
 		if k < 0 || k/n >= int64(f.BShape[0]) {
-			return nil, nil, nil, fmt.Errorf("%s: array \"indices\" holds %d at [%d], expected places in the matrix "+
-				"of %d x %d, counted from 0", path, k, i, f.BShape[0], f.BShape[1])
+			return c, fmt.Errorf("array \"indices\" holds %d at [%d], expected places in the matrix of %d x %d, counted "+
+				"from 0", k, i, f.BShape[0], f.BShape[1])
 		}
 		e, err := f.At(int(k/n), int(k%n))
 		if err != nil {
-			return nil, nil, nil, err
+			return c, err
 		}
-		entries = append(entries, e)
+		c.entries = append(c.entries, e)
 	}
-	if set.Has("y") {
-		y, err := set.Floats("y")
-		if err == nil && len(y.Data) != len(entries) {
-			err = fmt.Errorf("array \"y\" has %d values, expected %d as indices", len(y.Data), len(entries))
-		}
-		if err != nil {
-			return nil, nil, nil, fmt.Errorf("%s: %w", path, err)
-		}
-		values = y.Data
+	if !set.Has("y") {
+		return c, nil
 	}
-	return entries, values, nil, nil
+	y, err := set.Floats("y")
+	if err == nil && len(y.Data) != len(c.entries) {
+		err = fmt.Errorf("array \"y\" has %d values, expected %d as indices", len(y.Data), len(c.entries))
+	}
+	c.values = y.Data
+	return c, err
 }
 
 // namedEntries finds entries by the names of their rows and columns.
@@ -126,10 +132,9 @@ func namedEntries(f *fit.Fit, t *dataio.Table, by []string) (entries []fit.Entry
 	return entries, err
 }
 
-// chosenEntries reads the entries of a table with the columns row and column, or those of the names that the
+// readEntries reads the entries of a table with the columns row and column, or those of the names that the
 // fit's rows and columns had, and values, their own where the table has them.
-func chosenEntries(f *fit.Fit, files dataio.Files, path string, na []string) (entries []fit.Entry,
-	values []float64, ignored []string, err error) {
+func readEntries(f *fit.Fit, files dataio.Files, path string, na []string) (c chosen, err error) {
 	by := []string{cmp.Or(f.RowsBy, "row"), cmp.Or(f.ColumnsBy, "column")}
 	t, err := dataio.OpenTable(path, dataio.TableOptions{
 		Files: files, NA: na,
@@ -145,48 +150,53 @@ func chosenEntries(f *fit.Fit, files dataio.Files, path string, na []string) (en
 		Text: func(name string) bool { return f.RowNames != nil && name != f.ValueBy },
 	})
 	if err != nil {
-		return nil, nil, nil, err
+		return c, err
 	}
-	if v, err := t.Column(f.ValueBy); err == nil {
-		if values = v.Values; v.Values == nil {
-			return nil, nil, nil, fmt.Errorf("%s: column %q, the value of an entry, holds texts such as %.40q, "+
-				"expected numbers, or a table without it", path, v.Name, v.Levels[0])
+	c.ignored = t.Unread
+	if v, missing := t.Column(f.ValueBy); missing == nil {
+		if c.values = v.Values; v.Values == nil {
+			return c, fmt.Errorf("%s: column %q, the value of an entry, holds texts such as %.40q, expected numbers, or "+
+				"a table without it", path, v.Name, v.Levels[0])
 		}
 	}
+	find := numberedEntries
 	if f.RowNames != nil {
-		entries, err = namedEntries(f, t, by)
-		if err != nil {
-			err = fmt.Errorf("%s: %w", path, err)
-		}
-		return entries, values, t.Unread, err
+		find = namedEntries
 	}
+	if c.entries, err = find(f, t, by); err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return c, err
+}
+
+// numberedEntries finds entries by the numbers of their rows and columns.
+func numberedEntries(f *fit.Fit, t *dataio.Table, by []string) (entries []fit.Entry, err error) {
 	var places [2][]float64
-	for k, name := range []string{"row", "column"} {
+	for k, name := range by {
 		c, err := t.Column(name)
 		if err != nil {
-			return nil, nil, nil, fmt.Errorf("%s: %w", path, err)
+			return nil, err
 		}
 		if c.Values == nil {
-			return nil, nil, nil, fmt.Errorf("%s: column %q holds texts such as %.40q, expected integers "+
-				"counted from 0", path, name, c.Levels[0])
+			return nil, fmt.Errorf("column %q holds texts such as %.40q, expected integers counted from 0", name,
+				c.Levels[0])
 		}
 		places[k] = c.Values
 		for i, v := range c.Values {
 			if v != math.Trunc(v) || math.Abs(v) > 1<<31 {
-				return nil, nil, nil,
-					fmt.Errorf("%s: line %d, column %q: found %g, expected an integer counted from 0", path,
-						t.Lines[i], name, v)
+				return nil, fmt.Errorf("line %d, column %q: found %g, expected an integer counted from 0", t.Lines[i],
+					name, v)
 			}
 		}
 	}
 	for i := range t.Rows() {
 		e, err := f.At(int(places[0][i]), int(places[1][i]))
 		if err != nil {
-			return nil, nil, nil, fmt.Errorf("%s: line %d: %w", path, t.Lines[i], err)
+			return nil, fmt.Errorf("line %d: %w", t.Lines[i], err)
 		}
 		entries = append(entries, e)
 	}
-	return entries, values, t.Unread, nil
+	return entries, nil
 }
 
 func (m *Model) score(r *Prediction, chosen []fit.Entry, values []float64) {

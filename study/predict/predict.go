@@ -107,7 +107,7 @@ type Prediction struct {
 
 	fit *fit.Fit
 	// each yields the entries of a matrix; nil for rows.
-	each func(func(fit.Entry) bool)
+	each iter.Seq[fit.Entry]
 }
 
 // Entry is a predicted entry of a matrix, by its place counted from 0, and by names where the fit's table has them.
@@ -129,10 +129,11 @@ func (p *Prediction) Entries() iter.Seq[Entry] {
 			}
 			return names[k]
 		}
-		p.each(func(e fit.Entry) bool {
-			return yield(Entry{e.Row, e.Column, name(p.fit.RowNames, e.Row), name(p.fit.ColumnNames, e.Column),
-				e.Value})
-		})
+		for e := range p.each {
+			if !yield(Entry{e.Row, e.Column, name(p.fit.RowNames, e.Row), name(p.fit.ColumnNames, e.Column), e.Value}) {
+				return
+			}
+		}
 	}
 }
 

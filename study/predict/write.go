@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +20,7 @@ import (
 // WriteCSV writes the predictions as a table, of entries with the names of their rows and columns.
 func (p *Prediction) WriteCSV(ctx context.Context, w io.Writer) error {
 	if p.each != nil {
-		return entriesCSV(ctx, w, p.fit, p.each)
+		return p.entriesCSV(ctx, w)
 	}
 	at := -1
 	record := func() []string {
@@ -40,15 +41,12 @@ func (p *Prediction) WriteCSV(ctx context.Context, w io.Writer) error {
 }
 
 // cells are those of row at, counted from 1, without its name; at 0 is the header.
-func (p *Prediction) cells(at int) (cells []string) {
+func (p *Prediction) cells(at int) []string {
 	switch {
 	case p.Responses != nil && at == 0:
 		return p.Responses
 	case p.Responses != nil:
-		for _, v := range p.Values[at-1] {
-			cells = append(cells, format(v))
-		}
-		return cells
+		return lists.Map(p.Values[at-1], format)
 	case p.Classes == nil && at == 0:
 		return []string{"prediction"}
 	case p.Classes == nil:
@@ -56,17 +54,13 @@ func (p *Prediction) cells(at int) (cells []string) {
 	case at == 0:
 		return append([]string{"prediction"}, p.Classes...)
 	}
-	cells = append(cells, p.Predicted[at-1])
-	for _, v := range p.Probabilities[at-1] {
-		cells = append(cells, format(v))
-	}
-	return cells
+	return append([]string{p.Predicted[at-1]}, lists.Map(p.Probabilities[at-1], format)...)
 }
 
 // WriteJSON writes one object on one line.
 func (p *Prediction) WriteJSON(ctx context.Context, w io.Writer) error {
 	if p.each != nil {
-		return entriesJSON(ctx, w, p.fit, p, p.each)
+		return p.entriesJSON(ctx, w)
 	}
 	return study.WriteLine(w, (*numbers)(p))
 }
@@ -118,13 +112,7 @@ func (p *Prediction) UnmarshalJSON(text []byte) error {
 			return err
 		}
 	}
-	p.fit, p.each = of, func(yield func(fit.Entry) bool) {
-		for _, e := range held {
-			if !yield(e) {
-				return
-			}
-		}
-	}
+	p.fit, p.each = of, slices.Values(held)
 	return nil
 }
 
@@ -134,31 +122,35 @@ func format(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 // stopEvery is the number of entries between two looks at the context.
 const stopEvery = 1 << 16
 
-func entriesCSV(ctx context.Context, to io.Writer, f *fit.Fit, each func(func(fit.Entry) bool)) error {
+func (p *Prediction) entriesCSV(ctx context.Context, to io.Writer) error {
+	f := p.fit
 	head := csvCell(cmp.Or(f.RowsBy, "row")) + "," + csvCell(cmp.Or(f.ColumnsBy, "column")) + ",prediction\n"
-	return writeEntries(ctx, to, f, each, csvCell, [4]string{head, "", "\n", ""})
+	return p.writeEntries(ctx, to, csvCell, [4]string{head, "", "\n", ""})
 }
 
 // entriesJSON writes the object with the entries at its end, without holding their text.
-func entriesJSON(ctx context.Context, to io.Writer, f *fit.Fit, r *Prediction, each func(func(fit.Entry) bool)) error {
-	head, err := json.Marshal((*numbers)(r))
+func (p *Prediction) entriesJSON(ctx context.Context, to io.Writer) error {
+	head, err := json.Marshal((*numbers)(p))
 	if err != nil {
 		return err
 	}
-	return writeEntries(ctx, to, f, each, jsonText,
-		[4]string{string(head[:len(head)-1]) + `,"entries":[`, ",[", "]", "]}\n"})
+	return p.writeEntries(ctx, to, jsonText, [4]string{string(head[:len(head)-1]) + `,"entries":[`, ",[", "]", "]}\n"})
 }
 
 // writeEntries writes all between a head and a foot: each row, column and value behind a beginning, of which the first
 // has no comma, and before an end. name makes a text of a name.
-func writeEntries(ctx context.Context, to io.Writer, f *fit.Fit, each func(func(fit.Entry) bool),
-	name func(string) string, around [4]string) error {
+func (p *Prediction) writeEntries(ctx context.Context, to io.Writer, name func(string) string,
+	around [4]string) error {
 	head, begin, end, foot := around[0], around[1], around[2], around[3]
 	w := bufio.NewWriterSize(to, 64<<10)
 	w.WriteString(head)
-	rows, columns := labels(f.RowNames, name), labels(f.ColumnNames, name)
+	rows, columns := labels(p.fit.RowNames, name), labels(p.fit.ColumnNames, name)
 	var buf []byte
-	err := eachEntry(ctx, each, func(i int, e fit.Entry) error {
+	i := 0
+	for e := range p.each {
+		if i%stopEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		buf = append(buf[:0], begin...)
 		if i == 0 {
 			buf = append(buf[:0], strings.TrimPrefix(begin, ",")...)
@@ -166,11 +158,10 @@ func writeEntries(ctx context.Context, to io.Writer, f *fit.Fit, each func(func(
 		buf = append(rows(buf, e.Row), ',')
 		buf = append(columns(buf, e.Column), ',')
 		buf = append(strconv.AppendFloat(buf, e.Value, 'g', -1, 64), end...)
-		_, err := w.Write(buf)
-		return err
-	})
-	if err != nil {
-		return err
+		if _, err := w.Write(buf); err != nil {
+			return err
+		}
+		i++
 	}
 	w.WriteString(foot)
 	return w.Flush()
@@ -192,21 +183,4 @@ func jsonText(text string) string {
 		panic(err) // a string is always valid
 	}
 	return string(quoted)
-}
-
-// eachEntry calls f with every entry and its number, until an error or the end of ctx.
-func eachEntry(ctx context.Context, each func(func(fit.Entry) bool), f func(int, fit.Entry) error) error {
-	var err error
-	i := 0
-	each(func(e fit.Entry) bool {
-		if i%stopEvery == 0 {
-			err = ctx.Err()
-		}
-		if err == nil {
-			err = f(i, e)
-		}
-		i++
-		return err == nil
-	})
-	return err
 }
