@@ -75,6 +75,11 @@ func (m *FullModel) Debiased(muHat, b []float64) Debiased {
 // errors where the variance of the noise differs between observations ([risk.LeastSquares.Debias]).
 type Debiased struct{ Values, Factors, Robust []float64 }
 
+// counts reports whether a column of the operator's matrix is neither 0 nor depends on others by its coding.
+func (p *Problem) counts(j int, column mat.Vector) bool {
+	return !slices.Contains(p.redundant, j) && mat.Norm(column, math.Inf(1)) > 0
+}
+
 // identifiedColumns are the columns of the operator's matrix that determine their coefficients, and the matrix.
 func (p *Problem) identifiedColumns() (kept []int, x *mat.Dense, err error) {
 	dense := linops.StructureOf(p.Operator).Dense
@@ -89,11 +94,7 @@ func (p *Problem) identifiedColumns() (kept []int, x *mat.Dense, err error) {
 		return nil, nil, fmt.Errorf("a factorization of %d x %d would take too long", p.D, p.P)
 	}
 	x = dense()
-	for j := range p.P {
-		if !slices.Contains(p.redundant, j) && mat.Norm(x.ColView(j), math.Inf(1)) > 0 {
-			kept = append(kept, j)
-		}
-	}
+	kept = lists.Places(p.P, func(j int) bool { return p.counts(j, x.ColView(j)) })
 	if !p.identified(p.P - len(kept)) {
 		return nil, nil, fmt.Errorf("%w: X has %d columns and %d rows", ErrTooFewRows, len(kept), p.D)
 	}

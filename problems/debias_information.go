@@ -58,12 +58,7 @@ func (p *Problem) DebiasedByInformation(y, z, b []float64) (of Debiased, err err
 	if err := p.dev.Err(); err != nil {
 		return of, err
 	}
-	kept := make([]int, 0, n)
-	for j := range n {
-		if !slices.Contains(p.redundant, j) && mat.Norm(columns.RowView(j), math.Inf(1)) > 0 {
-			kept = append(kept, j)
-		}
-	}
+	kept := lists.Places(n, func(j int) bool { return p.counts(j, columns.RowView(j)) })
 	if len(kept) >= d {
 		return of, fmt.Errorf("%w: X has %d columns and %d rows", ErrTooFewRows, len(kept), d)
 	}

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/risk"
@@ -33,12 +34,7 @@ const mostScored = 2e9
 func (p *Problem) DebiasedByScores(ctx context.Context, y, muHat, b []float64, df float64) (debiased,
 	stdErrs []float64, err error) {
 	dense := linops.StructureOf(p.Operator).Dense
-	var active []int
-	for j, v := range b {
-		if v != 0 && !slices.Contains(p.levels, j) {
-			active = append(active, j)
-		}
-	}
+	active := lists.Places(len(b), func(j int) bool { return b[j] != 0 && !slices.Contains(p.levels, j) })
 	switch {
 	case !p.rows || dense == nil:
 		return nil, nil, errors.New("the operator is not a matrix")

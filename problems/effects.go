@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
 	"surepipe/internal/sublist"
 	"surepipe/linops/additive"
@@ -94,9 +96,7 @@ func (p *Problem) FitEffectsAt(muHat, seen []float64) *FittedEffects {
 			len(seen), p.D))
 	}
 	rest := make([]float64, p.D)
-	for i, v := range seen {
-		rest[i] = muHat[i] - v
-	}
+	floats.SubTo(rest, muHat, seen)
 	f := &FittedEffects{}
 	f.Mean, f.Rows, f.Columns = p.effects.Of(rest)
 	f.RowsAt, f.ColumnsAt = p.effects.Lines()

@@ -293,12 +293,12 @@ func levels(d Data) []int {
 	var all []int
 	at := 0
 	for _, v := range d.Table.Design.Variables {
-		for k := range v.Width() {
+		for range v.Width() {
 			if v.Levels != nil && !v.Reference {
-				all = append(all, at+k)
+				all = append(all, at)
 			}
+			at++
 		}
-		at += v.Width()
 	}
 	return all
 }

@@ -73,19 +73,16 @@ func (p *Problem) curved(columns []int, at, observed array.Batch) (x, w *mat.Den
 }
 
 // unpenalized are the coordinates that the regularizer leaves free.
-func (p *Problem) unpenalized() (free []int) {
+func (p *Problem) unpenalized() []int {
 	known := prox.StructureOf(p.Regularizer).Sparse
 	if known == nil || p.Behind != nil {
 		return nil
 	}
 	_, n := p.Operator.Dims()
 	w, q, positive := known(n)
-	for j := range n {
-		if (w == nil || w[j] == 0) && (q == nil || q[j] == 0) && (positive == nil || !positive[j]) {
-			free = append(free, j)
-		}
-	}
-	return free
+	return lists.Places(n, func(j int) bool {
+		return (w == nil || w[j] == 0) && (q == nil || q[j] == 0) && (positive == nil || !positive[j])
+	})
 }
 
 func rowsOf(b array.Batch, rows []int) *mat.Dense {
@@ -128,12 +125,7 @@ func flatColumns(x, w *mat.Dense, constant int) (columns []int, moved []bool) {
 		}
 	}
 	largest := floats.Max(sizes)
-	for j, size := range sizes {
-		if size > shareOfFlat*largest {
-			columns = append(columns, j)
-		}
-	}
-	return columns, moved
+	return lists.Places(n, func(j int) bool { return sizes[j] > shareOfFlat*largest }), moved
 }
 
 // inUnits gives the rows of x mean 0 in parts of so many entries, where these are several, and length 1, and divides

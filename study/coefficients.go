@@ -69,14 +69,11 @@ func CoefficientNames(data problems.Data, p *problems.Problem) []string {
 }
 
 // InterceptNames are those of n intercepts.
-func InterceptNames(data problems.Data, p *problems.Problem, n int) (names []string) {
+func InterceptNames(data problems.Data, p *problems.Problem, n int) []string {
 	if n == 1 {
 		return []string{InterceptName}
 	}
-	for _, outcome := range OutcomeNames(data, p)[:n] {
-		names = append(names, outcome+":"+InterceptName)
-	}
-	return names
+	return lists.Map(OutcomeNames(data, p)[:n], func(outcome string) string { return outcome + ":" + InterceptName })
 }
 
 // OutcomeNames are those of the columns of y where it has several for a row of X, else nil.

@@ -4,6 +4,8 @@ import (
 	"io"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/internal/dataio"
 	"surepipe/internal/fit"
 	"surepipe/pipeline"
@@ -127,8 +129,8 @@ func MuHat(data problems.Data, risk pipeline.Risk) []float64 {
 		return risk.MuHat
 	}
 	mu := slices.Clone(risk.MuHat)
-	for i, v := range data.Offset {
-		mu[i] += v
+	if data.Offset != nil {
+		floats.Add(mu, data.Offset)
 	}
 	if data.Units != nil {
 		for i, at := range data.Indices {

@@ -11,6 +11,7 @@ import (
 	"surepipe/cmd/surepipe/internal/bar"
 	"surepipe/cmd/surepipe/internal/cli"
 	"surepipe/internal/dataio"
+	"surepipe/internal/lists"
 	"surepipe/pipeline"
 	"surepipe/risk/warning"
 	"surepipe/study"
@@ -51,11 +52,9 @@ func (e *estimation) checkNamed(cmd *cobra.Command) error {
 	if e.Specification == nil {
 		return nil
 	}
-	var named []cli.NamedFile
-	for _, path := range e.Specification.Files() {
-		named = append(named, cli.Named("a file that "+e.Specification.Path+" names", path))
-	}
-	return cli.CheckOverwrite(cmd, named)
+	return cli.CheckOverwrite(cmd, lists.Map(e.Specification.Files(), func(path string) cli.NamedFile {
+		return cli.Named("a file that "+e.Specification.Path+" names", path)
+	}))
 }
 
 // open reads the data and makes the estimator, or those of several responses. Its work, including what is done once for
@@ -112,11 +111,10 @@ func (e *estimation) print(notes study.Notes) []pipeline.Warning {
 	return all
 }
 
-func warnings(notes study.Notes) (all []pipeline.Warning) {
-	for _, n := range notes {
-		all = append(all, pipeline.Warning{Code: n.Code, Text: cli.Text(n.Text)})
-	}
-	return all
+func warnings(notes study.Notes) []pipeline.Warning {
+	return lists.Map(notes, func(n study.Note) pipeline.Warning {
+		return pipeline.Warning{Code: n.Code, Text: cli.Text(n.Text)}
+	})
 }
 
 // converged prints the result's warnings, and returns errNotConverged where it should not be

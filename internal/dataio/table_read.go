@@ -103,10 +103,7 @@ func (t *tableText) names(first, next []cell, line int) (names []string, named b
 		return nil, false, fmt.Errorf("line %d holds numbers only, expected the names of the columns", line)
 	case word < 0 && !corner(first):
 		t.table.Unnamed = true
-		for j := range names {
-			names[j] = strconv.Itoa(j)
-		}
-		return names, false, nil
+		return lists.Make(len(names), strconv.Itoa), false, nil
 	}
 	// A number may be a name, such as a year, where it is an integer and at least as many names are words.
 	for j, c := range first {

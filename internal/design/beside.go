@@ -73,12 +73,7 @@ func (b Beside) weightless(columns []dataio.Column) (rows []int) {
 		return nil
 	}
 	weights := columns[0].Values // the first of the options
-	for i, w := range weights {
-		if w == 0 {
-			rows = append(rows, i)
-		}
-	}
-	if len(rows) == len(weights) {
+	if rows = lists.Places(len(weights), func(i int) bool { return weights[i] == 0 }); len(rows) == len(weights) {
 		return nil
 	}
 	return rows

@@ -34,6 +34,16 @@ func Find[T any](of []T, is func(T) bool) (found T, ok bool) {
 	return found, false
 }
 
+// Places lists those of the numbers 0 to n-1 at which something is; nil where there are none.
+func Places(n int, is func(i int) bool) (places []int) {
+	for i := range n {
+		if is(i) {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
 // Upto lists the numbers 0 to n-1.
 func Upto(n int) []int { return Make(n, func(i int) int { return i }) }
 

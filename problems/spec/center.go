@@ -54,10 +54,7 @@ func FindCenter(y, angles []float64, detectors int) (Center, error) {
 	if detectors < 4 || len(y) != detectors*len(angles) {
 		return Center{}, fmt.Errorf("%d values, expected %d angles times at least 4 detectors", len(y), len(angles))
 	}
-	s := sinogram{angles: angles}
-	for i := range angles {
-		s.rows = append(s.rows, y[i*detectors:][:detectors])
-	}
+	s := sinogram{lists.Make(len(angles), func(i int) []float64 { return y[i*detectors:][:detectors] }), angles}
 	pairs := s.opposite()
 	if len(pairs) >= fewPairs {
 		return register(pairs)
@@ -143,10 +140,7 @@ func register(pairs []pair) (Center, error) {
 	some := pairs
 	const enough = 32
 	if len(pairs) > enough {
-		some = nil
-		for i := range enough {
-			some = append(some, pairs[i*len(pairs)/enough])
-		}
+		some = lists.Make(enough, func(i int) pair { return pairs[i*len(pairs)/enough] })
 	}
 	best, center := 0.0, -1.0
 	for twice := least - 1; twice <= 2*(k-1)-least+1; twice++ {

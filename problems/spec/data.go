@@ -217,12 +217,7 @@ func maskPlaces(mask dataio.Array) ([]int, error) {
 	if err := mask.CheckFinite(); err != nil {
 		return nil, err
 	}
-	var places []int
-	for i, v := range mask.Data {
-		if v != 0 {
-			places = append(places, i)
-		}
-	}
+	places := lists.Places(len(mask.Data), func(i int) bool { return mask.Data[i] != 0 })
 	if places == nil {
 		return nil, fmt.Errorf("array %q is 0 everywhere, expected a mask that is not 0 where y is observed", mask.Name)
 	}

@@ -140,12 +140,7 @@ func (l *loader) observe(*Data) error {
 		if err != nil {
 			return err
 		}
-		var places []int
-		for c, v := range y.Data {
-			if !math.IsNaN(v) {
-				places = append(places, c)
-			}
-		}
+		places := lists.Places(len(y.Data), func(c int) bool { return !math.IsNaN(y.Data[c]) })
 		switch whole := len(places) == len(y.Data); {
 		case whole && (l.files.Many || axes == 1):
 			return nil // samples of observed entries, or a sequence without gaps

@@ -71,19 +71,14 @@ func group(name string, newProx groupNorm, dual func([]float64) float64, forms [
 }
 
 // outside lists the entries of b that are in no group with a positive weight.
-func outside(groups [][]int, weights []float64, p int) (free []int) {
+func outside(groups [][]int, weights []float64, p int) []int {
 	held := make([]bool, p)
 	for g, entries := range groups {
 		for _, j := range entries {
 			held[j] = weights[g] > 0
 		}
 	}
-	for j, h := range held {
-		if !h {
-			free = append(free, j)
-		}
-	}
-	return free
+	return lists.Places(p, func(j int) bool { return !held[j] })
 }
 
 func dualOfGroups(g []float64, groups [][]int, weights []float64, dual func([]float64) float64) float64 {
@@ -133,11 +128,7 @@ func (a *Arguments) groups(p int) ([][]int, error) {
 	if len(members) == 0 {
 		return nil, a.Errorf("groups", "groups have only negative labels: no entry of b is in a group")
 	}
-	groups := make([][]int, 0, len(members))
-	for _, g := range slices.Sorted(maps.Keys(members)) {
-		groups = append(groups, members[g])
-	}
-	return groups, nil
+	return lists.Map(slices.Sorted(maps.Keys(members)), func(g int) []int { return members[g] }), nil
 }
 
 var jointL2Regularizer = RegularizerKind{

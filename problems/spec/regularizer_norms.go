@@ -25,11 +25,7 @@ var zeroRegularizer = RegularizerKind{
 	Forms: []Form{{"zero", "0"}},
 	None:  true,
 	Build: func(_ *Arguments, in Block) (Penalty, error) {
-		p := Penalty{Free: true, Make: fixed(prox.Zero())}
-		for j := range in.Len() {
-			p.Unpenalized = append(p.Unpenalized, j)
-		}
-		return p, nil
+		return Penalty{Free: true, Make: fixed(prox.Zero()), Unpenalized: lists.Upto(in.Len())}, nil
 	},
 }
 
@@ -53,11 +49,7 @@ var l1Regularizer = RegularizerKind{
 			p.Make = w.Of(prox.NewL1)
 			return p, err
 		}
-		for j, w := range weights {
-			if w == 0 {
-				p.Unpenalized = append(p.Unpenalized, j)
-			}
-		}
+		p.Unpenalized = lists.Places(len(weights), func(j int) bool { return weights[j] == 0 })
 		p.Free = p.Unpenalized != nil
 		p.Dual = func(g []float64) (float64, error) {
 			m := 0.0

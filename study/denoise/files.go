@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/lists"
 	"surepipe/series"
 	"surepipe/study"
 )
@@ -131,10 +132,7 @@ func read(files dataio.Files, path string) (a dataio.Array, err error) {
 		return a, study.Bad(err)
 	}
 	if a.Data == nil {
-		a.Data = make([]float64, len(a.Ints))
-		for i, v := range a.Ints {
-			a.Data[i] = float64(v)
-		}
+		a.Data = lists.Map(a.Ints, func(v int64) float64 { return float64(v) })
 	}
 	return a, nil
 }

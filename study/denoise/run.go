@@ -322,10 +322,7 @@ func (j *job) findSigma(ctx context.Context) (err error) {
 		if !(number > 0) || math.IsInf(number, 1) {
 			return study.Errorf("--sigma is %s, expected a positive number, or the file of a map", j.Sigma)
 		}
-		part.From = "given"
-		for i := range j.sigma {
-			j.sigma[i] = number
-		}
+		part.From, j.sigma = "given", slices.Repeat([]float64{number}, len(j.sigma))
 	case j.Sigma != "":
 		part.From = "map"
 		if j.sigma, err = j.from.volume(j.Sigma); err != nil {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"surepipe/internal/figure"
+	"surepipe/internal/lists"
 	"surepipe/study"
 )
 
@@ -31,11 +32,8 @@ func Path(path string, r *study.Swept, name string, o Origin) error {
 		weights = append(weights, r.Lines[i].Swept(r.Axes)...)
 	}
 	for _, j := range order[:min(drawnPaths, len(order))] {
-		s := figure.Series{Name: names[j], X: weights}
-		for _, i := range points {
-			s.Y = append(s.Y, r.Path[i].Coefficients[j]*scales[j])
-		}
-		f.Series = append(f.Series, s)
+		f.Series = append(f.Series, figure.Series{Name: names[j], X: weights,
+			Y: lists.Map(points, func(i int) float64 { return r.Path[i].Coefficients[j] * scales[j] })})
 	}
 	return o.save(path, f)
 }

@@ -144,12 +144,9 @@ func (t *tries) block() (some tries, ok bool) {
 		return some, false
 	}
 	in := func(line, of, all int) bool { return (line+1)*of/all > line*of/all }
-	var at []int
-	for i := range t.Y {
-		if in(t.rows[i], rows, t.m) && in(t.columns[i], columns, t.n) {
-			at = append(at, i)
-		}
-	}
+	at := lists.Places(len(t.Y), func(i int) bool {
+		return in(t.rows[i], rows, t.m) && in(t.columns[i], columns, t.n)
+	})
 	return t.part(at), len(at) > mostTried/2
 }
 
@@ -231,13 +228,10 @@ func (t *tries) alone(dev array.Device) (all []*trial, err error) {
 }
 
 // predicted are the entries that all can predict.
-func predicted(all []*trial, d int) (at []int) {
-	for i := range d {
-		if !slices.ContainsFunc(all, func(try *trial) bool { return try.missing != nil && try.missing[i] }) {
-			at = append(at, i)
-		}
-	}
-	return at
+func predicted(all []*trial, d int) []int {
+	return lists.Places(d, func(i int) bool {
+		return !slices.ContainsFunc(all, func(try *trial) bool { return try.missing != nil && try.missing[i] })
+	})
 }
 
 // fit looks for a lower error among fits at few weights.

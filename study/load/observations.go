@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/internal/design"
+	"surepipe/internal/lists"
 	"surepipe/loss"
 	"surepipe/study"
 )
@@ -91,13 +92,9 @@ func (f *Source) observe(data *Contents, o observations) error {
 
 func (c *Contents) subtract(offset []float64) {
 	without := func(y []float64) []float64 { return floats.SubTo(make([]float64, len(y)), y, offset) }
-	for i, y := range c.Stack {
-		c.Stack[i] = without(y)
-	}
-	if c.Stack != nil {
+	if c.Y = without(c.Y); c.Stack != nil {
+		c.Stack = lists.Map(c.Stack, without)
 		c.Y = c.Stack[0]
-	} else {
-		c.Y = without(c.Y)
 	}
 	switch {
 	case c.Simulated:

@@ -80,10 +80,7 @@ func (f *Source) divide(data Contents) ([]Contents, error) {
 	}
 	names := data.Labels.Columns
 	if len(names) != m {
-		names = make([]string, m)
-		for k := range names {
-			names[k] = fmt.Sprintf("y%d", k+1)
-		}
+		names = lists.Make(m, func(k int) string { return fmt.Sprintf("y%d", k+1) })
 	}
 	column := func(values []float64, k int) []float64 {
 		if len(values) != d*m {

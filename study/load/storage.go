@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dustin/go-humanize"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/internal/dataio"
@@ -104,10 +105,7 @@ func (f *Source) scan(data *Contents) error {
 	if len(data.Y) == m.Rows {
 		copy(z, data.Y)
 		if f.Intercept {
-			mean := stat.Mean(z, nil)
-			for i := range z {
-				z[i] -= mean
-			}
+			floats.AddConst(-stat.Mean(z, nil), z)
 		}
 	}
 	report := reports.From(f.ctx)

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/lists"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/study"
@@ -139,12 +140,7 @@ func (l *Looker) completion(look *study.Look, r pipeline.Risk, fitted []float64)
 		every++
 	}
 	rows, cols := (shape[0]+every-1)/every, (shape[1]+every-1)/every
-	at := make([]int, 0, rows*cols)
-	for i := range rows {
-		for j := range cols {
-			at = append(at, i*every*shape[1]+j*every)
-		}
-	}
+	at := lists.Make(rows*cols, func(k int) int { return k/cols*every*shape[1] + k%cols*every })
 	y := slices.Repeat([]float64{math.NaN()}, len(at))
 	for k, place := range l.p.Observed() {
 		if i, j := place/shape[1], place%shape[1]; i%every == 0 && j%every == 0 {
@@ -178,19 +174,14 @@ func places(kind string, x []float64) *study.Picture {
 
 // coefficients are the largest of those that are not 0, in their order.
 func (l *Looker) coefficients(look *study.Look, b []float64) {
-	var at []int
-	for j, v := range b {
-		if v != 0 {
-			at = append(at, j)
-		}
-	}
+	at := lists.Places(len(b), func(j int) bool { return b[j] != 0 })
 	if more := len(at) - mostCoefficients; more > 0 {
 		slices.SortStableFunc(at, func(i, j int) int { return cmp.Compare(math.Abs(b[j]), math.Abs(b[i])) })
 		at, look.CoefficientsLeftOut = slices.Sorted(slices.Values(at[:mostCoefficients])), more
 	}
-	for _, j := range at {
-		look.Coefficients = append(look.Coefficients, study.Coefficient{Name: l.names[j], Estimate: rounded(b[j], 6)})
-	}
+	look.Coefficients = lists.Map(at, func(j int) study.Coefficient {
+		return study.Coefficient{Name: l.names[j], Estimate: rounded(b[j], 6)}
+	})
 }
 
 func luminance(x []float64, channels int) []float64 {
