@@ -115,21 +115,11 @@ func (c *CoefficientsResult) Notes() (n Notes) {
 
 // WriteCSV writes all coefficients to a file; cells of what is not defined are empty.
 func (c *CoefficientsResult) WriteCSV(path string) error {
-	cell := func(v *float64) string {
-		if v == nil {
-			return ""
-		}
-		return strconv.FormatFloat(*v, 'g', -1, 64)
+	names := lists.Map(c.Coefficients, func(k Coefficient) string { return k.Name })
+	table := dataio.Array{Shape: []int{len(names), 3}, Absent: true, Labels: dataio.Labels{RowNames: names,
+		Columns: []string{"estimate", "debiased", "debiased_stderr"}, Corner: "name"}}
+	for _, k := range c.Coefficients {
+		table.Data = append(table.Data, k.Estimate, valueOr(k.Debiased), valueOr(k.DebiasedStdErr))
 	}
-	at := -1
-	return dataio.WriteRecords(path, func() []string {
-		if at++; at == 0 {
-			return []string{"name", "estimate", "debiased", "debiased_stderr"}
-		}
-		if at > len(c.Coefficients) {
-			return nil
-		}
-		k := c.Coefficients[at-1]
-		return []string{k.Name, cell(&k.Estimate), cell(k.Debiased), cell(k.DebiasedStdErr)}
-	})
+	return dataio.WriteCSV(path, table)
 }

@@ -11,69 +11,63 @@ import (
 	"surepipe/risk"
 )
 
+// column is a column of the numbers of the points of a table, NaN where they are not defined.
+type column struct {
+	name string
+	of   func(l *SweepLine) float64
+}
+
 // WriteCSV writes the points as a table of numbers. Cells of what is not defined are empty.
 func (r *Swept) WriteCSV(path string) error {
-	columns := []string{"index", "refined"}
-	for _, axis := range r.Axes {
-		columns = append(columns, axis.Name)
-	}
-	keys := r.criteriaKeys()
-	columns = append(columns, keys...)
-	choice := r.choiceColumns()
-	for _, c := range choice {
-		columns = append(columns, c.name)
-	}
-	losses := []string{"residual"}
-	if r.Lines[0].Residual == nil {
-		losses = []string{"loss_value", "deviance"}
-	}
-	columns = append(columns, losses...)
-	columns = append(columns, "divergence", "divergence_stderr", "jacobian_fro2")
-	withLoss := r.Lines[0].Loss != nil
-	if withLoss {
-		columns = append(columns, "loss")
-	}
-	columns = append(columns, "iterations", "optimality", "converged")
-	table := dataio.Array{Labels: dataio.Labels{Columns: columns}, Absent: true,
-		Shape: []int{len(r.Lines), len(columns)}}
-	add := func(values ...float64) { table.Data = append(table.Data, values...) }
 	truth := map[bool]float64{true: 1}
-	for i, l := range r.Lines {
-		add(float64(l.Index), truth[l.Stage == pipeline.RefineStage])
-		add(l.Swept(r.Axes)...)
-		for _, key := range keys {
-			add(valueOr(l.Number(key)))
-		}
-		for _, c := range choice {
-			add(valueOr(c.of[i]))
-		}
-		if l.Residual == nil {
-			add(valueOr(l.LossValue), valueOr(l.Deviance))
-		} else {
-			add(*l.Residual)
-		}
-		add(l.Divergence, l.DivergenceStdErr, l.JacobianFro2)
-		if withLoss {
-			add(*l.Loss)
-		}
-		add(float64(l.Solver.Iterations), l.Solver.Optimality, truth[l.Trusted()])
+	columns := slices.Concat([]column{
+		{"index", func(l *SweepLine) float64 { return float64(l.Index) }},
+		{"refined", func(l *SweepLine) float64 { return truth[l.Stage == pipeline.RefineStage] }},
+	}, r.weightColumns(), r.criteriaColumns(), r.choiceColumns(), []column{
+		{"residual", func(l *SweepLine) float64 { return valueOr(l.Residual) }},
+		{"loss_value", func(l *SweepLine) float64 { return valueOr(l.LossValue) }},
+		{"deviance", func(l *SweepLine) float64 { return valueOr(l.Deviance) }},
+		{"divergence", func(l *SweepLine) float64 { return l.Divergence }},
+		{"divergence_stderr", func(l *SweepLine) float64 { return l.DivergenceStdErr }},
+		{"jacobian_fro2", func(l *SweepLine) float64 { return l.JacobianFro2 }},
+		{"loss", func(l *SweepLine) float64 { return valueOr(l.Loss) }},
+		{"iterations", func(l *SweepLine) float64 { return float64(l.Solver.Iterations) }},
+		{"optimality", func(l *SweepLine) float64 { return l.Solver.Optimality }},
+		{"converged", func(l *SweepLine) float64 { return truth[l.Trusted()] }},
+	})
+	squared, first := r.Lines[0].Residual != nil, &r.Lines[0]
+	absent := map[string]bool{"residual": !squared, "loss_value": squared, "deviance": squared, "loss": first.Loss == nil}
+	columns = slices.DeleteFunc(columns, func(c column) bool { return absent[c.name] })
+	table := tableOf(len(r.Lines), columns)
+	for i := range r.Lines {
+		table.Data = append(table.Data, cells(columns, &r.Lines[i])...)
 	}
 	return dataio.WriteCSV(path, table)
 }
 
-// criteriaKeys are the columns for what is known at any point; leave-one-out that was not asked for must be known at
-// all.
-func (r *Swept) criteriaKeys() (keys []string) {
-	add := func(asked bool, of ...string) {
-		for _, key := range of {
-			known := 0
-			for _, l := range r.Lines {
-				if l.Number(key) != nil {
-					known++
-				}
-			}
-			if known == len(r.Lines) || known > 0 && asked {
-				keys = append(keys, key)
+// tableOf is a table of so many rows, which are to be filled, with further columns of these names.
+func tableOf(rows int, columns []column, further ...string) dataio.Array {
+	names := append(lists.Map(columns, func(c column) string { return c.name }), further...)
+	return dataio.Array{Labels: dataio.Labels{Columns: names}, Absent: true, Shape: []int{rows, len(names)}}
+}
+
+func cells(columns []column, l *SweepLine) []float64 {
+	return lists.Map(columns, func(c column) float64 { return c.of(l) })
+}
+
+func (r *Swept) weightColumns() []column {
+	return lists.Map(r.Axes, func(axis Axis) column {
+		return column{axis.Name, func(l *SweepLine) float64 { return l.Swept([]Axis{axis})[0] }}
+	})
+}
+
+// criteriaColumns are those of what is known at any point; leave-one-out that was not asked for must be known at all.
+func (r *Swept) criteriaColumns() (known []column) {
+	add := func(asked bool, keys ...string) {
+		for _, key := range keys {
+			n := len(lists.Places(len(r.Lines), func(i int) bool { return r.Lines[i].Number(key) != nil }))
+			if n == len(r.Lines) || n > 0 && asked {
+				known = append(known, column{key, func(l *SweepLine) float64 { return valueOr(l.Number(key)) }})
 			}
 		}
 	}
@@ -82,26 +76,18 @@ func (r *Swept) criteriaKeys() (keys []string) {
 		add(!rule.Diagonal || r.Header.ALO, append([]string{name, name + "_stderr"}, rule.Keys...)...)
 	}
 	add(true, "sigma2_df")
-	return keys
-}
-
-// column is a column of numbers, nil where they are not defined.
-type column struct {
-	name string
-	of   []*float64
+	return known
 }
 
 // choiceColumns are the differences to the minimizer, as far as any are known.
 func (r *Swept) choiceColumns() (known []column) {
-	for _, c := range []column{{"difference", r.Summary.Difference},
-		{"difference_stderr", r.Summary.DifferenceStdErr}} {
-		for _, v := range c.of {
-			if !math.IsNaN(valueOr(v)) {
-				known = append(known, c)
-				break
-			}
+	add := func(name string, all []*float64) {
+		if slices.ContainsFunc(all, func(v *float64) bool { return !math.IsNaN(valueOr(v)) }) {
+			known = append(known, column{name, func(l *SweepLine) float64 { return valueOr(all[l.Index]) }})
 		}
 	}
+	add("difference", r.Summary.Difference)
+	add("difference_stderr", r.Summary.DifferenceStdErr)
 	return known
 }
 
@@ -159,34 +145,15 @@ func (r *Swept) PathOrder() []int {
 
 // WritePath writes the coefficients of all points as a table, with their weights, degrees of freedom and criteria.
 func (r *Swept) WritePath(path string) error {
-	columns := []string{"index"}
-	for _, axis := range r.Axes {
-		columns = append(columns, axis.Name)
-	}
-	keys := r.criteriaKeys()
-	columns = slices.Concat(columns, []string{"df"}, keys)
+	columns := slices.Concat([]column{{"index", func(l *SweepLine) float64 { return float64(l.Index) }}},
+		r.weightColumns(), []column{{"df", func(l *SweepLine) float64 { return l.Divergence }}}, r.criteriaColumns())
 	names := r.PathNames()
 	intercepts := InterceptNames(r.Data, r.Estimator.Problem, len(r.Path[0].All())-len(names))
-	columns = slices.Concat(columns, intercepts, names)
-	table := dataio.Array{Labels: dataio.Labels{Columns: columns}, Absent: true,
-		Shape: []int{len(r.Path), len(columns)}}
+	table := tableOf(len(r.Path), columns, slices.Concat(intercepts, names)...)
 	for _, i := range r.PathOrder() {
-		l, at := r.Lines[i], r.Path[i]
-		row := append([]float64{float64(l.Index)}, l.Swept(r.Axes)...)
-		row = append(row, l.Divergence)
-		for _, key := range keys {
-			row = append(row, valueOr(l.Number(key)))
-		}
-		table.Data = slices.Concat(table.Data, row, at.All())
+		table.Data = slices.Concat(table.Data, cells(columns, &r.Lines[i]), r.Path[i].All())
 	}
 	return dataio.WriteCSV(path, table)
-}
-
-// byLength sorts coefficients by the greatest size that they reach along the path.
-func byLength(sizes []float64) []int {
-	order := lists.Upto(len(sizes))
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
-	return order
 }
 
 // Largest are the coefficients, those first that reach the greatest size along the path in units of their column's
@@ -206,5 +173,7 @@ func (r *Swept) Largest() (order []int, scales []float64) {
 			sizes[j] = max(sizes[j], math.Abs(v*scales[j]))
 		}
 	}
-	return byLength(sizes), scales
+	order = lists.Upto(p.P)
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
+	return order, scales
 }

@@ -109,13 +109,8 @@ func textOf(buf []byte, order binary.ByteOrder) string {
 	return s.String()
 }
 
-// WriteRecords writes a table of texts as a .csv file; next returns its records one by one, the first
-// the names of the columns, and nil at the end.
-func WriteRecords(path string, next func() []string) error {
-	return WriteFile(path, func(w io.Writer) error { return EncodeRecords(w, next) })
-}
-
-// EncodeRecords is WriteRecords to a stream.
+// EncodeRecords writes a table of texts as a .csv file; next returns its records one by one, the first the names of
+// the columns, and nil at the end.
 func EncodeRecords(w io.Writer, next func() []string) error {
 	out := csv.NewWriter(w)
 	for record := next(); record != nil; record = next() {
