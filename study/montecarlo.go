@@ -98,11 +98,7 @@ func (m *MonteCarlo) Run(ctx context.Context) (r *MonteCarloRun, err error) {
 	if err != nil {
 		return r, err
 	}
-	defer func() {
-		if closing := r.log.Close(); err == nil {
-			err = closing
-		}
-	}()
+	defer r.log.end(&err)
 	values, _ := r.Tally.Headline()
 	for _, v := range values {
 		r.Mean.add(v)

@@ -50,8 +50,7 @@ func Weight(v float64) *Number {
 	if math.IsNaN(v) {
 		return nil
 	}
-	n := Number(v)
-	return &n
+	return new(Number(v))
 }
 
 func (x *Number) UnmarshalJSON(text []byte) error {

@@ -169,8 +169,7 @@ func (r *Result) Fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	r.Trace = TraceResult{risk.Trace.Estimator, risk.Trace.Queries, risk.Trace.Seed}
 	r.Seconds = SecondsResult{risk.Solve.Seconds(), risk.Divergence.Seconds(), risk.Total.Seconds()}
 	if mu != nil {
-		loss := math.Pow(floats.Distance(risk.MuHat, mu, 2), 2)
-		r.Loss = &loss
+		r.Loss = new(math.Pow(floats.Distance(risk.MuHat, mu, 2), 2))
 	}
 }
 

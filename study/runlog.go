@@ -219,10 +219,9 @@ func (l *Log) WriteLine(line []byte) error {
 	return err
 }
 
-// Close makes sure that everything is on the disk.
-func (l *Log) Close() error {
-	if l == nil || l.file == nil {
-		return nil
+// end closes the log, and makes sure that everything is on the disk; err is that of the run.
+func (l *Log) end(err *error) {
+	if l != nil && l.file != nil {
+		*err = cmp.Or(*err, l.file.Sync(), l.file.Close())
 	}
-	return cmp.Or(l.file.Sync(), l.file.Close())
 }

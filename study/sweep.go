@@ -104,11 +104,7 @@ func (s *Sweep) Run(ctx context.Context) (r *Swept, err error) {
 	if err != nil {
 		return r, err
 	}
-	defer func() {
-		if closing := log.Close(); err == nil {
-			err = closing
-		}
-	}()
+	defer log.end(&err)
 	if s.Estimator == nil {
 		return r, r.choose(log, begin)
 	}
@@ -172,11 +168,7 @@ func (s *Sweep) RunPart(ctx context.Context) (r *Swept, err error) {
 	if err != nil {
 		return r, err
 	}
-	defer func() {
-		if closing := log.Close(); err == nil {
-			err = closing
-		}
-	}()
+	defer log.end(&err)
 	if err := r.begin(); err != nil {
 		return r, err
 	}
@@ -276,8 +268,7 @@ func (r *Swept) finish(log *Log, best, chosen pipeline.SweepPoint, took time.Dur
 			s.NotConverged++
 		}
 		if i < r.Total() && line.Loss != nil && (s.LeastLoss == nil || *line.Loss < *s.LeastLoss.Loss) {
-			m := line.Minimum()
-			s.LeastLoss = &m
+			s.LeastLoss = new(line.Minimum())
 		}
 	}
 	s.Audits = chosen.Audits

@@ -225,8 +225,7 @@ func (t *tables) row(line *tableLine, problem string, r paperRow, bytes uint64) 
 				terms.Divergence++
 			}
 		}
-		analytic := terms.SURE()
-		line.Analytic = &analytic
+		line.Analytic = new(terms.SURE())
 	}
 	if t.samples > 0 {
 		s, err := t.losses(data.Data, o, bytes, progress)

@@ -66,14 +66,11 @@ func (s *Spec) Load(files Files) (Data, error) {
 	if err != nil {
 		return Data{}, err
 	}
-	y := files.Sample
-	if y == nil {
-		if y, err = l.optional("y"); err != nil {
-			return Data{}, err
-		}
-	} else {
-		sample := *y
-		y = &sample
+	var y *dataio.Array
+	if files.Sample != nil {
+		y = new(*files.Sample)
+	} else if y, err = l.optional("y"); err != nil {
+		return Data{}, err
 	}
 	if y == nil && files.Many {
 		y, data.Simulated = mu, true
@@ -368,8 +365,7 @@ func (l *loader) read(name string) (*dataio.Array, error) {
 	src := l.data.arrays[name]
 	overridden := l.override(name) != ""
 	if src != nil && src.inline != nil && !overridden {
-		a := *src.inline
-		return &a, nil
+		return new(*src.inline), nil
 	}
 	p, err := l.find(name)
 	if err != nil || p.set == nil {

@@ -422,8 +422,7 @@ func (j *job) describeSigma() {
 	}
 	part.Mean /= n
 	if j.noise != nil {
-		e := math.Sqrt(square / n)
-		part.StdErr = &e
+		part.StdErr = new(math.Sqrt(square / n))
 	}
 }
 
@@ -436,8 +435,7 @@ func (j *job) report(s series.Summary) *Result {
 	r.Rank, r.DF, r.DFShare = s.Rank, s.DF, s.DF/float64(s.Values)
 	r.SURE, r.SUREErr, r.PerValue = s.SURE, math.Hypot(s.SUREStdErr, j.sureBySigma), s.SURE/float64(s.Values)
 	if s.SURE > 0 {
-		gain := s.Variance / s.SURE
-		r.Gain = &gain
+		r.Gain = new(s.Variance / s.SURE)
 	}
 	r.Removed, r.RemovedErr = s.Removed, s.RemovedStdErr
 	r.Warnings = j.warnings(s)

@@ -118,8 +118,7 @@ func (g *Picture) Save(p *problems.Problem, data problems.Data, risk pipeline.Ri
 		return nil, err
 	}
 	if g.signal != nil && signal != nil {
-		v := math.Pow(floats.Distance(signal.Data, g.signal.Data, 2), 2)
-		loss = &v
+		loss = new(math.Pow(floats.Distance(signal.Data, g.signal.Data, 2), 2))
 	}
 	if g.Path == "" {
 		return loss, nil

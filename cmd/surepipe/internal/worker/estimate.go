@@ -125,8 +125,7 @@ func fit(w *worker, ctx context.Context, p FitParams) (all Fits, err error) {
 }
 
 func audit(w *worker, ctx context.Context, p FitParams) (Fits, error) {
-	yes := true
-	p.Audit = &yes
+	p.Audit = new(true)
 	return fit(w, ctx, p)
 }
 
