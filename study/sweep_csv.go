@@ -35,9 +35,14 @@ func (r *Swept) WriteCSV(path string) error {
 		{"optimality", func(l *SweepLine) float64 { return l.Solver.Optimality }},
 		{"converged", func(l *SweepLine) float64 { return truth[l.Trusted()] }},
 	})
-	squared, first := r.Lines[0].Residual != nil, &r.Lines[0]
-	absent := map[string]bool{"residual": !squared, "loss_value": squared, "deviance": squared, "loss": first.Loss == nil}
-	columns = slices.DeleteFunc(columns, func(c column) bool { return absent[c.name] })
+	without := []string{"residual"}
+	if r.Lines[0].Residual != nil {
+		without = []string{"loss_value", "deviance"}
+	}
+	if r.Lines[0].Loss == nil {
+		without = append(without, "loss")
+	}
+	columns = slices.DeleteFunc(columns, func(c column) bool { return slices.Contains(without, c.name) })
 	table := tableOf(len(r.Lines), columns)
 	for i := range r.Lines {
 		table.Data = append(table.Data, cells(columns, &r.Lines[i])...)

@@ -81,8 +81,8 @@ func placesOf(f *fit.Fit, set *dataio.Set) (c chosen, err error) {
 	n := int64(f.BShape[1])
 	for i, k := range at.Ints {
 		if k < 0 || k/n >= int64(f.BShape[0]) {
-			return c, fmt.Errorf("array \"indices\" holds %d at [%d], expected places in the matrix of %d x %d, counted "+
-				"from 0", k, i, f.BShape[0], f.BShape[1])
+			return c, fmt.Errorf("array \"indices\" holds %d at [%d], expected places in the matrix of %d x %d, "+
+				"counted from 0", k, i, f.BShape[0], f.BShape[1])
 		}
 		e, err := f.At(int(k/n), int(k%n))
 		if err != nil {
@@ -155,8 +155,8 @@ func readEntries(f *fit.Fit, files dataio.Files, path string, na []string) (c ch
 	c.ignored = t.Unread
 	if v, missing := t.Column(f.ValueBy); missing == nil {
 		if c.values = v.Values; v.Values == nil {
-			return c, fmt.Errorf("%s: column %q, the value of an entry, holds texts such as %.40q, expected numbers, or "+
-				"a table without it", path, v.Name, v.Levels[0])
+			return c, fmt.Errorf("%s: column %q, the value of an entry, holds texts such as %.40q, expected numbers, "+
+				"or a table without it", path, v.Name, v.Levels[0])
 		}
 	}
 	find := numberedEntries
