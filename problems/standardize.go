@@ -60,13 +60,10 @@ func (p *Problem) prepare(from *spec.Source, intercept, standardize bool, w []fl
 			c.Release()
 			return err
 		}
-		inverse := lists.Map(p.scales, func(s float64) float64 { return 1 / s })
-		op := linops.ScaleColumns(p.dev, p.Operator, inverse)
-		p.parts.Own(op.Release)
-		p.Operator = op
+		p.divide(p.Operator)
 		c.Release()
 		if intercept {
-			c = additive.NewCentered(p.dev, op)
+			c = additive.NewCentered(p.dev, p.Operator)
 		}
 	}
 	if intercept {
@@ -74,6 +71,13 @@ func (p *Problem) prepare(from *spec.Source, intercept, standardize bool, w []fl
 		p.Operator, p.means = c, means
 	}
 	return nil
+}
+
+// divide makes the operator that of a with its columns divided by the scales.
+func (p *Problem) divide(a linops.Operator) {
+	op := linops.ScaleColumns(p.dev, a, lists.Map(p.scales, func(s float64) float64 { return 1 / s }))
+	p.parts.Own(op.Release)
+	p.Operator = op
 }
 
 func (p *Problem) scale(c *additive.Centered, w []float64) error {
@@ -100,10 +104,7 @@ func (p *Problem) scale(c *additive.Centered, w []float64) error {
 		}
 		return nil
 	}
-	p.scales = norms2()
-	for j, norm2 := range p.scales {
-		p.scales[j] = deviation(norm2 / float64(p.D))
-	}
+	p.scales = oneForZero(lists.Map(norms2(), func(v float64) float64 { return math.Sqrt(v / float64(p.D)) }))
 	return nil
 }
 
@@ -133,12 +134,14 @@ func weightedDeviations(p int, w []float64, row func(i int, each func(j int, v f
 	return squares
 }
 
-// deviation is the square root of a variance, 1 for a constant column, which stays as it is.
-func deviation(variance float64) float64 {
-	if variance == 0 {
-		return 1
+// oneForZero are standard deviations, in their place, with 1 for those of constant columns, which stay as they are.
+func oneForZero(s []float64) []float64 {
+	for j, v := range s {
+		if v == 0 {
+			s[j] = 1
+		}
 	}
-	return math.Sqrt(variance)
+	return s
 }
 
 // deviations are those of centered columns, without overflow, or of any columns for weights of the rows.
@@ -157,13 +160,7 @@ func deviations(c *mat.Dense, w []float64) []float64 {
 			s[j] = math.Hypot(s[j], v)
 		}
 	}
-	for j := range s {
-		s[j] = max(s[j], 0) / math.Sqrt(float64(d))
-		if s[j] == 0 {
-			s[j] = 1
-		}
-	}
-	return s
+	return oneForZero(lists.Map(s, func(v float64) float64 { return v / math.Sqrt(float64(d)) }))
 }
 
 func divideColumns(c *mat.Dense, s []float64) {
@@ -330,18 +327,8 @@ func (p *Problem) prepareStored(a *outofcore.OutOfCore, intercept, standardize b
 	if !standardize {
 		return
 	}
-	p.scales = deviationsOf(centered2, means, p.D)
-	inverse := slices.Clone(p.scales)
-	for j, s := range p.scales {
-		if s == 0 { // a constant column stays as it is
-			p.scales[j], inverse[j] = 1, 1
-			continue
-		}
-		inverse[j] = 1 / s
-	}
-	op := linops.ScaleColumns(p.dev, a, inverse)
-	p.parts.Own(op.Release)
-	p.Operator = op
+	p.scales = oneForZero(deviationsOf(centered2, means, p.D))
+	p.divide(a)
 }
 
 // matrixOf returns the function that forms the matrix of an operator on the host. It is nil where

@@ -16,11 +16,15 @@ func unpack(r io.Reader) (io.Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("is truncated or corrupt (%w)", err)
 	}
+	return withinMemory(z, "unpacks to"), nil
+}
+
+// withinMemory ends a reader after as many bytes as there is memory: does says what it does to them.
+func withinMemory(r io.Reader, does string) io.Reader {
 	if all := stored.Memory(); all > 0 {
-		return &bounded{z, all, fmt.Errorf("unpacks to more than %.3g GB, the memory that there is",
-			float64(all)/1e9)}, nil
+		r = &bounded{r, all, fmt.Errorf("%s more than %.3g GB, the memory that there is", does, float64(all)/1e9)}
 	}
-	return z, nil
+	return r
 }
 
 // bounded reads so many bytes, and then ends with an error.

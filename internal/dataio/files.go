@@ -9,8 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-
-	"surepipe/internal/stored"
 )
 
 type Files struct {
@@ -114,12 +112,7 @@ type sequential struct {
 }
 
 // readAll reads no more bytes than there is memory.
-func readAll(r io.Reader) ([]byte, error) {
-	if all := stored.Memory(); all > 0 {
-		r = &bounded{r, all, fmt.Errorf("holds more than %.3g GB, the memory that there is", float64(all)/1e9)}
-	}
-	return io.ReadAll(r)
-}
+func readAll(r io.Reader) ([]byte, error) { return io.ReadAll(withinMemory(r, "holds")) }
 
 // OpenFile opens a file of the operating system for reading, until the context is done.
 func OpenFile(ctx context.Context, path string) (io.ReadCloser, error) {
