@@ -119,20 +119,12 @@ func mismatch(dev array.Device, a linops.Operator) (linear, adjoint float64) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	draw := func(n int) []float64 { return lists.Make(n, func(int) float64 { return rng.NormFloat64() }) }
 	b, c, z := draw(p), draw(p), draw(d)
-	forward := func(v []float64) []float64 { return product(dev, a.Forward, d, v) }
-	image, back := forward(b), product(dev, a.Adjoint, p, z)
+	forward := func(v []float64) []float64 { return spec.ImageOf(dev, a, v) }
+	image, back := forward(b), spec.ImageOf(dev, linops.Adjoint(a), z)
 	sum := forward(floats.AddTo(make([]float64, p), b, c))
 	size := floats.Norm(sum, 2)
 	floats.Sub(sum, image)
 	floats.Sub(sum, forward(c))
 	return floats.Norm(sum, 2) / size, math.Abs(floats.Dot(image, z)-floats.Dot(b, back)) /
 		max(floats.Norm(image, 2), floats.Norm(back, 2))
-}
-
-// product is that of a vector, which has n entries.
-func product(dev array.Device, apply func(dst, src array.Batch), n int, v []float64) []float64 {
-	from, to := dev.Put(v, 1, len(v)), dev.Alloc(1, n)
-	defer array.Free(from, to)
-	apply(to, from)
-	return to.ToHost()
 }

@@ -10,6 +10,7 @@ import (
 	"surepipe/internal/fit"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/problems/spec"
 	"surepipe/prox"
 )
 
@@ -239,13 +240,7 @@ func Labelled(a dataio.Array, l dataio.Labels) dataio.Array {
 // Synthesize is the signal of b.
 func Synthesize(p *problems.Problem, b []float64) (dataio.Array, error) {
 	dev := p.Solve().Device
-	n, _ := p.Signal.Dims()
-	from, to := dev.Alloc(1, len(b)), dev.Alloc(1, n)
-	defer from.Free()
-	defer to.Free()
-	dev.Upload(from, b)
-	p.Signal.Forward(to, from)
-	signal := to.ToHost()
+	signal := spec.ImageOf(dev, p.Signal, b)
 	if p.Original != nil {
 		p.Original(signal)
 	}

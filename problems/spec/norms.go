@@ -116,9 +116,8 @@ func leadingValue(dev array.Device, x subspace.Product, shape array.Shape) (floa
 // ImageOf is A b of an operator on dev.
 func ImageOf(dev array.Device, a linops.Operator, b []float64) []float64 {
 	d, p := a.Dims()
-	from, to := dev.Alloc(1, p), dev.Alloc(1, d)
+	from, to := dev.Put(b, 1, p), dev.Alloc(1, d)
 	defer array.Free(from, to)
-	dev.Upload(from, b)
 	a.Forward(to, from)
 	return to.ToHost()
 }
