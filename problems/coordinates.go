@@ -3,8 +3,10 @@ package problems
 import (
 	"errors"
 	"math"
-	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
+	"surepipe/internal/lists"
 	"surepipe/problems/spec"
 	"surepipe/prox"
 )
@@ -86,22 +88,14 @@ func (a *assembly) inUnits(bounds []float64) []float64 {
 	if bounds == nil || a.p.scales == nil {
 		return bounds
 	}
-	b := slices.Clone(bounds)
-	for j, s := range a.p.scales {
-		b[j] *= s
-	}
-	return b
+	return floats.MulTo(make([]float64, len(bounds)), bounds, a.p.scales)
 }
 
 func repeated(v []float64, k int) []float64 {
 	if v == nil || k == 1 {
 		return v
 	}
-	all := make([]float64, 0, len(v)*k)
-	for _, x := range v {
-		all = append(all, slices.Repeat([]float64{x}, k)...)
-	}
-	return all
+	return lists.Make(len(v)*k, func(i int) float64 { return v[i/k] })
 }
 
 // times are the n products of factors and weights, nil for zeros; those of a factor 0 are 0.

@@ -39,12 +39,8 @@ func Sample(mu []float64, sigma2 float64, seed uint64, i int) []float64 {
 }
 
 func noisy(mu []float64, sigma2 float64, rng *rand.Rand) []float64 {
-	y := make([]float64, len(mu))
 	sigma := math.Sqrt(sigma2)
-	for i, m := range mu {
-		y[i] = m + sigma*rng.NormFloat64()
-	}
-	return y
+	return lists.Map(mu, func(m float64) float64 { return m + sigma*rng.NormFloat64() })
 }
 
 // finish draws y around mu, and resolves weights that are multiples of their maxima at another,
@@ -145,13 +141,8 @@ func GenerateLocalLowRank(f, m, n int, seed uint64) (Data, error) {
 	}
 	const courses, amplitude = 3, 5
 	rng := stream(seed, streamFactors)
-	times, waves := make([]float64, courses*f), make([]float64, 3*courses)
-	for i := range times {
-		times[i] = amplitude * rng.NormFloat64()
-	}
-	for i := range waves {
-		waves[i] = 2 * math.Pi * rng.Float64()
-	}
+	times := lists.Make(courses*f, func(int) float64 { return amplitude * rng.NormFloat64() })
+	waves := lists.Make(3*courses, func(int) float64 { return 2 * math.Pi * rng.Float64() })
 	mu := make([]float64, f*m*n)
 	for i := range mu {
 		t, r, c := i/(m*n), float64(i/n%m)/float64(m), float64(i%n)/float64(n)

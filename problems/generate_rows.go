@@ -3,6 +3,8 @@ package problems
 import (
 	"fmt"
 	"math"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // LassoRows is the data set of [GenerateLasso] with a matrix X that need not fit into memory: its rows
@@ -51,9 +53,7 @@ func (l LassoRows) Draw(write func(row []float64) error) (Data, error) {
 	}
 	sigma2, most := float64(paperSigma2), 0.0
 	scale := signalScale(l.D, norm2)
-	for i := range mu {
-		mu[i] *= scale
-	}
+	floats.Scale(scale, mu)
 	for j, s := range signal {
 		most = max(most, math.Abs(scale*s+math.Sqrt(sigma2)*noise[j]))
 	}

@@ -111,11 +111,8 @@ func (p *Problem) scale(c *additive.Centered, w []float64) error {
 // weightedDeviations are the standard deviations of p columns of which the entries of a row other than 0 are given, for
 // weights of the rows.
 func weightedDeviations(p int, w []float64, row func(i int, each func(j int, v float64))) []float64 {
-	means, left, squares := make([]float64, p), make([]float64, p), make([]float64, p)
 	total := floats.Sum(w)
-	for j := range left {
-		left[j] = total
-	}
+	means, left, squares := make([]float64, p), slices.Repeat([]float64{total}, p), make([]float64, p)
 	for i, v := range w {
 		row(i, func(j int, x float64) {
 			means[j] += v / total * x

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 
 	"golang.org/x/sys/cpu"
@@ -206,9 +207,7 @@ func (h ShardHeader) keys() (firstLine, error) {
 		return all, err
 	}
 	flags, err := firstLineOf(map[string]any{"flags": h.Flags})
-	for key, value := range flags {
-		all[key] = value
-	}
+	maps.Copy(all, flags)
 	return all, err
 }
 
@@ -309,8 +308,6 @@ func (h ShardHeader) FilesOf(moved map[string]string) (map[string]string, error)
 		}
 		files[name] = path
 	}
-	for name, path := range moved {
-		files[name] = path
-	}
+	maps.Copy(files, moved)
 	return files, nil
 }

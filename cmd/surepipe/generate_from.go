@@ -11,6 +11,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
+	"surepipe/internal/lists"
 	"surepipe/study"
 	"surepipe/study/draw"
 )
@@ -47,10 +48,8 @@ func (f *generateFlags) addNoise(cmd *cobra.Command) error {
 		return err
 	}
 	rng := rand.New(rand.NewPCG(f.seed, 0))
-	y := dataio.Array{Name: "y", Shape: mu.Shape, Data: make([]float64, len(mu.Data))}
-	for i, v := range mu.Data {
-		y.Data[i] = v + f.sigma*rng.NormFloat64()
-	}
+	y := dataio.Array{Name: "y", Shape: mu.Shape,
+		Data: lists.Map(mu.Data, func(v float64) float64 { return v + f.sigma*rng.NormFloat64() })}
 	clamped := 0
 	if format.WriteArrays != nil {
 		err = dataio.WriteNPZ(f.out, y, mu,

@@ -283,11 +283,13 @@ func (l *tableLine) text(risk bool) string {
 	return text
 }
 
-// tableColumns are those of the .csv files. A value of 0 of the paper's is one that it does not give.
-var tableColumns = []struct {
+type tableColumn struct {
 	name string
 	of   func(l *tableLine) string
-}{
+}
+
+// tableColumns are those of the .csv files. A value of 0 of the paper's is one that it does not give.
+var tableColumns = []tableColumn{
 	{"problem", func(l *tableLine) string { return l.Problem }},
 	{"rows", func(l *tableLine) string { return strconv.Itoa(l.Rows) }},
 	{"cols", func(l *tableLine) string { return strconv.Itoa(l.Cols) }},
@@ -331,10 +333,7 @@ func (t *tables) keep(table int) error {
 	if t.out == "" {
 		return nil
 	}
-	cells := make([][]string, 1)
-	for _, c := range tableColumns {
-		cells[0] = append(cells[0], c.name)
-	}
+	cells := [][]string{lists.Map(tableColumns, func(c tableColumn) string { return c.name })}
 	var all bytes.Buffer
 	text := t.header() + "\n"
 	for i := range t.lines {
@@ -346,11 +345,7 @@ func (t *tables) keep(table int) error {
 			continue
 		}
 		text += l.text(t.samples > 0) + "\n"
-		var record []string
-		for _, c := range tableColumns {
-			record = append(record, c.of(l))
-		}
-		cells = append(cells, record)
+		cells = append(cells, lists.Map(tableColumns, func(c tableColumn) string { return c.of(l) }))
 	}
 	if t.scale < 1 {
 		text += fmt.Sprintf("Sizes are %g of the paper's, whose values are those of its own sizes.\n", t.scale)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"surepipe/internal/lists"
 	"surepipe/internal/stored"
 )
 
@@ -162,13 +163,11 @@ func (s *Set) Single(name string) (*stored.Matrix, error) {
 	if err := r.fits(4); err != nil {
 		return nil, err
 	}
-	values := make([]float32, r.len)
 	if r.held != nil {
-		for i, v := range r.held.Data {
-			values[i] = float32(v)
-		}
+		values := lists.Map(r.held.Data, func(v float64) float32 { return float32(v) })
 		return stored.InMemory(r.shape[0], r.shape[1], values), nil
 	}
+	values := make([]float32, r.len)
 	decode, place := r.dtype.Floats(), r.places()
 	var chunk [chunkLen]float64
 	err = r.each(func(first int, b []byte) error {

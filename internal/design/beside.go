@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/internal/dataio"
 	"surepipe/internal/lists"
 )
@@ -177,11 +179,7 @@ func (d *Design) response(t *dataio.Table, y dataio.Column, levels []string) ([]
 	if err != nil || trials.Values == nil {
 		return nil, nil // without them nothing is known of the response
 	}
-	shares := make([]float64, len(y.Values))
-	for i, v := range y.Values {
-		shares[i] = v / trials.Values[i]
-	}
-	return shares, nil
+	return floats.DivTo(make([]float64, len(y.Values)), y.Values, trials.Values), nil
 }
 
 // factors are the columns whose product weighs the loss of a row.
@@ -196,9 +194,7 @@ func (d *Design) weigh(t *dataio.Table, r *NewRows) {
 		if r.Weights == nil {
 			r.Weights = slices.Repeat([]float64{1}, t.Rows())
 		}
-		for i, v := range c.Values {
-			r.Weights[i] *= v
-		}
+		floats.Mul(r.Weights, c.Values)
 	}
 }
 

@@ -261,12 +261,7 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 	if err := o.check(t.Names()); err != nil {
 		return nil, err
 	}
-	var columns []dataio.Column
-	for _, c := range t.Columns {
-		if o.inX(c.Name) {
-			columns = append(columns, c)
-		}
-	}
+	columns := slices.DeleteFunc(slices.Clone(t.Columns), func(c dataio.Column) bool { return !o.inX(c.Name) })
 	y, err := t.Column(o.Response)
 	if err != nil {
 		return nil, &OptionError{"response", err}
@@ -409,15 +404,10 @@ func (o Options) rows(t *dataio.Table, columns []dataio.Column, needed int, weig
 // checkColumn rejects columns that carry nothing to learn from: those without values, and texts
 // that nearly all differ, such as names.
 func checkColumn(c dataio.Column, kept []int) error {
-	if !slices.ContainsFunc(kept, func(i int) bool { return !c.Missing(i) }) {
+	observed := len(lists.Places(len(kept), func(k int) bool { return !c.Missing(kept[k]) }))
+	if observed == 0 {
 		return fmt.Errorf("column %q holds no values in the %d rows that are used; leave it out with drop", c.Name,
 			len(kept))
-	}
-	observed := 0
-	for _, i := range kept {
-		if !c.Missing(i) {
-			observed++
-		}
 	}
 	found := levels(c, kept)
 	odd := (&Variable{Levels: found}).AmongNumbers()
@@ -452,13 +442,7 @@ func levels(c dataio.Column, rows []int) []string {
 			occurs[c.Codes[i]] = true
 		}
 	}
-	var found []string
-	for k, level := range c.Levels {
-		if occurs[k] {
-			found = append(found, level)
-		}
-	}
-	return found
+	return lists.Pick(c.Levels, lists.Places(len(occurs), func(k int) bool { return occurs[k] }))
 }
 
 func list(texts []string) string {

@@ -41,11 +41,9 @@ func OpenEntries(path string, o Options) (*Entries, error) {
 		if err := o.check(names); err != nil {
 			return err
 		}
-		for _, name := range names {
-			if name != o.Response && name != o.Weights && o.used(name) {
-				by = append(by, name)
-			}
-		}
+		by = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+			return name == o.Response || name == o.Weights || !o.used(name)
+		})
 		switch {
 		case o.Missing == Mean:
 			return &OptionError{"missing", errors.New("found mean, but entries of a matrix have no mean to put in " +

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/internal/dataio"
 )
 
@@ -157,9 +159,7 @@ func (s *Sequence) measure() {
 	}
 	s.at = on.at
 	if s.at[1] < s.at[0] {
-		for i := range s.at {
-			s.at[i] = -s.at[i]
-		}
+		floats.Scale(-1, s.at)
 	}
 }
 

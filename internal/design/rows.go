@@ -44,17 +44,8 @@ func (d *Design) OpenRows(files dataio.Files, path string, na []string, several 
 	return open(path, dataio.TableOptions{
 		Files: files, NA: na,
 		Columns: func(names []string) error {
-			var missing []string
-			for _, v := range d.Variables {
-				if !slices.Contains(names, v.Name) {
-					missing = append(missing, v.Name)
-				}
-			}
-			for _, name := range d.Beside.shift() {
-				if !slices.Contains(names, name) {
-					missing = append(missing, name)
-				}
-			}
+			needed := append(lists.Map(d.Variables, func(v Variable) string { return v.Name }), d.Beside.shift()...)
+			missing := slices.DeleteFunc(needed, func(name string) bool { return slices.Contains(names, name) })
 			switch {
 			case len(missing) == 1:
 				return ndarray.MissingColumn(missing[0], names)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"surepipe/internal/lists"
 	"surepipe/internal/sublist"
 	"surepipe/problems"
 	"surepipe/risk/warning"
@@ -60,11 +61,9 @@ func divided(data *Contents, values []float64) []float64 {
 	if values == nil {
 		return nil
 	}
-	quotients := make([]float64, len(values))
-	for i, v := range values {
-		quotients[i] = v / data.Units[data.Indices[i]%len(data.Units)]
-	}
-	return quotients
+	return lists.Make(len(values), func(i int) float64 {
+		return values[i] / data.Units[data.Indices[i]%len(data.Units)]
+	})
 }
 
 // column is what the observed entries of one say of its unit.

@@ -11,6 +11,8 @@ import (
 	"log/slog"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/internal/design"
 	"surepipe/loss"
 	"surepipe/pipeline"
@@ -206,10 +208,7 @@ func (r *Request) variance(data problems.Data) (float64, error) {
 }
 
 func (r *Request) checkScale(data problems.Data, sigma2 float64, d int) error {
-	squares := 0.0
-	for _, v := range data.Y {
-		squares += v * v
-	}
+	squares := floats.Dot(data.Y, data.Y)
 	var what any = study.Option("sigma2")
 	switch overflows := risk.Overflows(squares, sigma2, d); {
 	case !overflows:

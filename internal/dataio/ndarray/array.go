@@ -67,11 +67,8 @@ func (a Array) Column(column string) (y Array, err error) {
 		return y, MissingColumn(column, a.Columns)
 	}
 	rows, cols := a.Shape[0], a.Shape[1]
-	y = Array{Name: column, Shape: []int{rows}, Data: make([]float64, rows)}
-	for i := range rows {
-		y.Data[i] = a.Data[i*cols+j]
-	}
-	return y, nil
+	return Array{Name: column, Shape: []int{rows},
+		Data: lists.Make(rows, func(i int) float64 { return a.Data[i*cols+j] })}, nil
 }
 
 // Frames returns an array of three axes, the f frames of a video of h x w pixels, as a matrix of
@@ -110,11 +107,7 @@ func (a Array) Integers() ([]int64, error) {
 
 // OfIntegers is a vector of integers.
 func OfIntegers(name string, values []int) Array {
-	a := Array{Name: name, Shape: []int{len(values)}, Ints: make([]int64, len(values))}
-	for i, v := range values {
-		a.Ints[i] = int64(v)
-	}
-	return a
+	return Array{Name: name, Shape: []int{len(values)}, Ints: lists.Map(values, func(v int) int64 { return int64(v) })}
 }
 
 // Pick are the values at some places, in their order, as a vector.
