@@ -1,6 +1,7 @@
 package problems
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -108,47 +109,34 @@ func (o *Own) maximum(ctx context.Context, p *Problem, y []float64, i int) (floa
 
 // least is the least w at which a condition holds that holds from there on, looked for around a first guess.
 func least(holds func(w float64) (bool, error), above float64) (float64, error) {
-	below := 0.0
-	for steps := 0; ; steps++ {
-		is, err := holds(above)
-		switch {
-		case err != nil:
-			return 0, err
-		case is:
-		case steps == mostDoublings:
+	var failed error
+	is := func(w float64) bool {
+		held, err := holds(w)
+		failed = cmp.Or(failed, err)
+		return held
+	}
+	up := 0
+	for ; !is(above) && failed == nil; up++ {
+		if up == mostDoublings {
 			return 0, fmt.Errorf("no weight up to %.2g makes the estimate 0", above)
-		default:
-			below, above = above, 2*above
-			continue
 		}
-		break
+		above *= 2
 	}
-	for steps := 0; below == 0; steps++ {
-		is, err := holds(above / 2)
-		switch {
-		case err != nil:
-			return 0, err
-		case steps == mostDoublings:
+	for down := 0; up == 0 && failed == nil && is(above/2); down++ {
+		if down == mostDoublings {
 			return 0, fmt.Errorf("every weight down to %.2g makes the estimate 0", above)
-		case is:
-			above /= 2
-		default:
-			below = above / 2
 		}
+		above /= 2
 	}
-	for above-below > maximumTol*above {
-		middle := below + (above-below)/2
-		is, err := holds(middle)
-		if err != nil {
-			return 0, err
-		}
-		if is {
+	below := above / 2
+	for above-below > maximumTol*above && failed == nil {
+		if middle := below + (above-below)/2; is(middle) {
 			above = middle
 		} else {
 			below = middle
 		}
 	}
-	return above, nil
+	return above, failed
 }
 
 func largestOf(x array.Batch) float64 {
