@@ -230,15 +230,3 @@ func TestDeflateRemovesTheBasisAndNothingElse(t *testing.T) {
 		}
 	})
 }
-
-func BenchmarkOrthonormalize(b *testing.B) {
-	const k, d = 34, 100_000
-	dev := array.NewHost()
-	y, q := dev.Alloc(k, d), dev.Alloc(k, d)
-	Rademacher(y, 1, 0, 0)
-	for b.Loop() {
-		if _, err := Orthonormalize(q, y); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

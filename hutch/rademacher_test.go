@@ -143,12 +143,3 @@ func TestUnitVectorsAreRowsOfTheIdentity(t *testing.T) {
 		UnitVectors(b, 8)
 	})
 }
-
-func BenchmarkRademacher(b *testing.B) {
-	dev := array.NewHost()
-	x := dev.Alloc(34, 1_000_000)
-	b.SetBytes(x.Bytes())
-	for b.Loop() {
-		Rademacher(x, 1, 2, 3)
-	}
-}

@@ -270,30 +270,3 @@ func TestNormOfZeroIsZeroAndOfNaNAnError(t *testing.T) {
 		}
 	})
 }
-
-func BenchmarkNorm2Gaussian2500x5000(b *testing.B) {
-	dev := array.NewHost()
-	a := randomDense(dev, 2500, 5000)
-	for b.Loop() {
-		est, err := krylov.Norm2(context.Background(), dev, a, krylov.NormOptions{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		edge := (math.Sqrt(2500) + math.Sqrt(5000)) * (math.Sqrt(2500) + math.Sqrt(5000))
-		b.ReportMetric(float64(est.Iterations), "products")
-		b.ReportMetric(est.Upper()/edge, "upper/edge")
-		b.ReportMetric(est.Value/edge, "value/edge")
-	}
-}
-
-func BenchmarkDenseFactor1000x2000(b *testing.B) {
-	dev := array.NewHost()
-	a := randomDense(dev, 1000, 2000)
-	rhs := dev.Alloc(2, 2000)
-	dev.Fill(rhs, 1)
-	eta := 1.0
-	for b.Loop() {
-		eta *= 1.01
-		solve(a, rhs, eta)
-	}
-}

@@ -37,7 +37,7 @@ func TestCrossValidationIsThatOfProblemsOfTheRows(t *testing.T) {
 		unit       float64 // of the weights
 	}{{"ridge", "squared", true, 60, 6, 1}, {"ridge", "squared", false, 60, 6, 1}, {"lasso", "squared", true, 60, 6, 1},
 		{"lasso", "logistic", true, 60, 6, 1}, {"ridge", "poisson", false, 60, 6, 1},
-		{"lasso", "squared", true, 520, 510, 20}, {"lasso", "squared", false, 520, 510, 20},
+		{"lasso", "squared", false, 520, 510, 20},
 		{"lasso", "logistic", true, 520, 510, 3}} {
 		d, p := c.d, c.p
 		r := rand.New(rand.NewPCG(3, 9))

@@ -307,37 +307,6 @@ func TestConstraintsKnowTheirDomain(t *testing.T) {
 	})
 }
 
-func BenchmarkProjections(b *testing.B) {
-	const n = 1_000_000
-	dev := array.NewHost()
-	x, dst := dev.Alloc(1, n), dev.Alloc(1, n)
-	dev.Upload(x, normal(12, n))
-	groups := make([][]int, n/100)
-	for g := range groups {
-		for i := range 100 {
-			groups[g] = append(groups[g], 100*g+i)
-		}
-	}
-	for _, c := range []struct {
-		name string
-		p    prox.Prox
-	}{
-		{"Simplex", cones.NewSimplex(n, 1)},
-		{"L1Ball", cones.NewL1Ball(n, n/10)},
-		{"GroupLinf of 100", must(prox.NewGroupLinf(dev, n, 20, groups, nil))},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := c.p.Eval(dst, x, 1); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/entry")
-		})
-	}
-}
-
 // jacobian returns prox_{t r}(v) and the dense derivative there, row by row.
 func jacobian(t testing.TB, dev array.Device, p prox.Prox, v []float64, step float64) (b []float64, rows [][]float64) {
 	t.Helper()

@@ -305,16 +305,6 @@ func TestACancelledRunEnds(t *testing.T) {
 	}
 }
 
-func BenchmarkDenoise(b *testing.B) {
-	shape := Shape{Extent{32, 32, 10}, 67, false}
-	_, y, sd := simulate(shape, 1, 4)
-	for range b.N {
-		if _, err := Denoise(context.Background(), Memory{shape, y}, sd, Options{}, func(Slice) error { return nil }); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // Means and standard deviations of simulated magnitudes of one coil and of several give back the signal and the sigma,
 // where there is no signal, some, and much.
 func TestMagnitudesOfCoils(t *testing.T) {

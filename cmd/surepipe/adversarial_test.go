@@ -67,9 +67,9 @@ func TestAdversarialImages(t *testing.T) {
 				y[i] = a.end(y[i])
 			}
 		}
-		for _, problem := range []string{"--problem tv2d --lambda 1", "--problem tv2d --anisotropic --lambda 0.7",
+		for l, problem := range []string{"--problem tv2d --lambda 1", "--problem tv2d --anisotropic --lambda 0.7",
 			"--spec wavelet-basis --lambda 1.5", "--problem svt --lambda 8"} {
-			rightOrMarked(t, a.name+", "+problem, func(unit float64) []string {
+			rightOrMarked(t, k+l, a.name+", "+problem, func(unit float64) []string {
 				args := strings.Fields(problem)
 				return append(args[:len(args)-1], scaledText(args[len(args)-1], unit),
 					"--data", saved(t, dir, "y", y, unit, sideOfImage, sideOfImage),
@@ -132,8 +132,8 @@ func TestAdversarialTables(t *testing.T) {
 		}
 		for _, problem := range []string{"--problem lasso --lambda 0.1max",
 			"--problem lasso --intercept --lambda 0.02max", "--problem elastic-net --lambda 0.1max --lambda2 0", "--problem ols"} {
-			for _, ofX := range []float64{1, 1e-9, 1e9} {
-				rightOrMarked(t, fmt.Sprintf("%s, %s, X times %g", a.name, problem, ofX), func(unit float64) []string {
+			for l, ofX := range []float64{1, 1e-9, 1e9} {
+				rightOrMarked(t, k+l, fmt.Sprintf("%s, %s, X times %g", a.name, problem, ofX), func(unit float64) []string {
 					return append(strings.Fields(problem), "--X", saved(t, dir, "X", x, ofX, d, a.p), "--y",
 						saved(t, dir, "y", y, unit, d), "--mu", saved(t, dir, "mu", mu, unit, d))
 				})
@@ -142,10 +142,10 @@ func TestAdversarialTables(t *testing.T) {
 	}
 }
 
-// rightOrMarked runs a command in units of 1, 1e-9 and 1e9.
-func rightOrMarked(t *testing.T, name string, args func(unit float64) []string) {
+// rightOrMarked runs a command in units of 1, and of 1e-9 or 1e9 by turns.
+func rightOrMarked(t *testing.T, turn int, name string, args func(unit float64) []string) {
 	var in1 judged
-	for _, unit := range []float64{1, 1e-9, 1e9} {
+	for _, unit := range []float64{1, []float64{1e-9, 1e9}[turn%2]} {
 		got := judge(t, append(args(unit), "--sigma2", fmt.Sprint(unit*unit)), unit)
 		if unit == 1 {
 			in1 = got

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"surepipe/study"
 )
 
 // foreign makes files that are not a shard of a run of 4 shards, from its shard 1.
@@ -162,4 +164,62 @@ func TestForeignShardsOfSweepsAreRefused(t *testing.T) {
 		t.Errorf("%d cases, expected 40", len(cases))
 	}
 	f.check(cases)
+}
+
+// So is what is not a shard of a Monte Carlo run, but for what is common to all shards; nor is a file of another kind.
+func TestForeignShardsOfSamplesAreRefused(t *testing.T) {
+	f := newForeign(t, shardedRun(t))
+	head, err := study.ParseShardHeader([]byte(f.lines[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := study.ReadMonteCarloHeader(head.Whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := func(old, new string) string { return f.edited(0, old, new) }
+	f.check(map[string]refused{
+		"other lambda":       {f.other("--lambda", "2"), `it was begun with --lambda "2", expected "1"`},
+		"other seed":         {f.other("--seed", "7"), `it was begun with --seed "7", expected "0"`},
+		"other queries":      {f.other("--queries", "8"), "it was begun with --queries"},
+		"other first sample": {f.other("--first", "2"), "it was begun with --first"},
+		"more samples":       {f.other("--samples", "12"), "its number of units is 15, expected 14"},
+		"other split":        {f.other("--samples", "12", "--seeds", "2"), "its number of samples is 12, expected 11"},
+		"other data":         {edited(whole.Data[:20], "sha256:0000000000000"), "it was begun with other data"},
+		"other SIMD":         {edited(`"simd":"`, `"simd":"x`), "it was computed with SIMD instructions"},
+		"no file":            {filepath.Join(t.TempDir(), "none.jsonl"), "no such file"},
+		"a folder":           {t.TempDir(), "is a directory"},
+		"empty":              {f.write(""), "it has no complete line"},
+		"no newline":         {f.write(strings.TrimSuffix(f.lines[0], "\n")), "it has no complete line"},
+		"an array":           {f.write("[1]\n"), "it does not begin with a line of JSON"},
+		"a number":           {f.write("3\n"), "it does not begin with a line of JSON"},
+		"null":               {f.write("null\n"), "it is not the file of a shard"},
+		"another object":     {f.write("{}\n"), "it is not the file of a shard"},
+		"a whole run":        {f.write(`{"montecarlo":1,"settings":{}}` + "\n"), "it is not the file of a shard"},
+		"too large an index": {edited(`"index":1`, `"index":4`), "which does not exist"},
+		"too many samples":   {edited(`"samples":11`, `"samples":15`), "which does not exist"},
+		"another unit":       {edited(`"unit":"sample"`, `"unit":"thing"`), "which does not exist"},
+		"other first":        {edited(`"first":3`, `"first":4`), "its first line has the units from 4 on"},
+		"swapped lines": {f.write(f.lines[0], f.lines[2], f.lines[1]),
+			"line 2: it is sample 4, expected sample 3"},
+		"a summary":     {f.write(f.lines[0], `{"summary":true}`+"\n"), `line 2: it has no "sample"`},
+		"a wrong value": {f.write(f.lines[0], `{"sample":"3"}`+"\n"), "line 2: "},
+		"another result": {f.edited(1, `"divergence":`, `"divergence":1`),
+			"are both shard 1 of 4: line 2 of them differs"},
+	})
+	// The same files twice are the same run; other machines' are with --mixed.
+	merged := filepath.Join(t.TempDir(), "merged.jsonl")
+	for _, args := range [][]string{slices.Concat(f.files, f.files),
+		slices.Concat(f.files[:1], []string{edited(`"blas":"`, `"blas":"x`)}, f.files[2:], []string{"--mixed"})} {
+		for _, want := range []struct {
+			status int
+			text   string
+		}{{exitDone, ""}, {exitUsage, "which exists"}} {
+			if status, _, stderr := command(t, slices.Concat([]string{"merge", "--jsonl", merged},
+				args)...); status != want.status || !strings.Contains(stderr, want.text) {
+				t.Errorf("status %d, %s", status, stderr)
+			}
+		}
+		os.Remove(merged)
+	}
 }

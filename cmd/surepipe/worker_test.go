@@ -26,7 +26,6 @@ import (
 	"github.com/creachadair/jrpc2"
 	"github.com/creachadair/jrpc2/channel"
 
-	"surepipe"
 	"surepipe/cmd/surepipe/internal/worker"
 	"surepipe/internal/dataio"
 	"surepipe/internal/parallel"
@@ -665,90 +664,4 @@ func FuzzWorker(f *testing.F) {
 			t.Fatalf("after %s %s: %v", method, text, err)
 		}
 	})
-}
-
-// BenchmarkWorkerRequest times the smallest request, for what the protocol costs, and a small fit, beside the same in Go.
-func BenchmarkWorkerRequest(b *testing.B) {
-	c, _ := dial(b, nil)
-	b.Run("empty", func(b *testing.B) {
-		for b.Loop() {
-			ask(b, c, "close", params{})
-		}
-	})
-	e := openDiabetes(b, c, params{"lambda": "0.1max"})
-	b.Run("fit", func(b *testing.B) {
-		for b.Loop() {
-			ask(b, c, "fit", params{"estimator": e})
-		}
-	})
-	direct, err := surepipe.Open(b.Context(), surepipe.File("../../testdata/diabetes.npz"),
-		surepipe.Options{Problem: surepipe.Lasso, Lambda: "0.1max"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer direct.Close()
-	b.Run("fit in Go", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := direct.Fit(b.Context()); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
-// BenchmarkWorkerOfAGigabyte compares the processor time of a sweep with an X of 1 GB in a mapped .npy file with that of
-// the command.
-func BenchmarkWorkerOfAGigabyte(b *testing.B) {
-	const d, p = 25000, 5000
-	dir, rng := b.TempDir(), rand.New(rand.NewPCG(1, 1))
-	x, y := floats("X", make([]float64, d*p), d, p), floats("y", make([]float64, d), d)
-	for i := range y.Data {
-		y.Data[i] = rng.NormFloat64()
-		for j := range p {
-			x.Data[i*p+j] = rng.Float64() - 0.5
-		}
-		y.Data[i] += x.Data[i*p] + x.Data[i*p+1]
-	}
-	xs, ys := filepath.Join(dir, "x.npy"), filepath.Join(dir, "y.npy")
-	if err := errors.Join(dataio.WriteNPY(xs, x), dataio.WriteNPY(ys, y)); err != nil {
-		b.Fatal(err)
-	}
-	x.Data = nil
-	const grid = "0.3max:max:6"
-	times := map[string]float64{}
-	timed := func(name string, f func()) {
-		begin := processorTime()
-		f()
-		if t := processorTime() - begin; times[name] == 0 || t < times[name] {
-			times[name] = t
-		}
-	}
-	for b.Loop() {
-		for range 2 {
-			timed("command", func() {
-				args := []string{"sweep", "--problem", "lasso", "--X", xs, "--y", ys, "--storage", "mapped", "--lambda",
-					grid, "--json"}
-				if status, _, stderr := command(b, args...); status != exitDone {
-					b.Fatal(stderr)
-				}
-			})
-			timed("worker", func() {
-				c, _ := dial(b, nil)
-				e := ask(b, c, "open", params{"options": params{"problem": "lasso", "storage": "mapped"},
-					"arrays": params{"X": params{"npy": xs}, "y": params{"npy": ys}}})
-				ask(b, c, "sweep", params{"estimator": e["estimator"], "lambda": grid})
-			})
-		}
-	}
-	b.ReportMetric(times["command"], "command-s")
-	b.ReportMetric(100*(times["worker"]/times["command"]-1), "overhead-%")
-}
-
-// processorTime is that of this process, in seconds.
-func processorTime() float64 {
-	var r syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {
-		return math.NaN()
-	}
-	return float64(r.Utime.Nano()+r.Stime.Nano()) * 1e-9
 }

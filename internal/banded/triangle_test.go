@@ -110,35 +110,3 @@ func TestTriangleOfDependentColumns(t *testing.T) {
 		t.Error("second differences alone determine no sequence, but were factorized")
 	}
 }
-
-func BenchmarkTriangle(b *testing.B) {
-	const n = 1 << 20
-	m := stacked(differences(n, 0), differences(n, 2))
-	s := banded.NewStack(m, n)
-	scale := make([]float64, len(m.Indptr)-1)
-	for i := range scale {
-		if scale[i] = 1; i >= n {
-			scale[i] = 40
-		}
-	}
-	r, _ := s.Triangle(scale)
-	x := make([][]float64, 4)
-	for i := range x {
-		x[i] = make([]float64, n)
-		x[i][i] = 1
-	}
-	for _, c := range []struct {
-		name string
-		f    func()
-	}{
-		{"factor", func() { s.Triangle(scale) }}, {"inverse", func() { r.Inverse(scale[:n], false) }},
-		{"one", func() { r.Solve(x[:1]) }}, {"four", func() { r.Solve(x) }},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			for b.Loop() {
-				c.f()
-			}
-			b.ReportMetric(b.Elapsed().Seconds()*1e9/float64(b.N)/n, "ns/point")
-		})
-	}
-}

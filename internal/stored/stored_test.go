@@ -377,42 +377,6 @@ func Example() {
 	// Output: 2 1 [1.5] [12] <nil>
 }
 
-// Products of 3000 persons' genotypes with a vector, from tables of sums and by decoding.
-func BenchmarkGenotypes(b *testing.B) {
-	const d, p = 3000, 2000
-	bed := append([]byte{0x6c, 0x1b, 0x01}, bytes.Repeat([]byte{0xe8, 0x3f, 0xcb}, p*d/12)...)
-	m, err := OpenBED(disk{}, plink(b, d, p, bed))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer m.Close()
-	z, out, x := make([]float64, d), make([]float64, p), make([]float64, d)
-	for i := range z {
-		z[i] = float64(i % 7)
-	}
-	if err := m.Scan(b.Context(), z, silent); err != nil {
-		b.Fatal(err)
-	}
-	b.Run("tables", func(b *testing.B) {
-		b.SetBytes(m.Bytes())
-		for b.Loop() {
-			m.Products(out, 0, z)
-		}
-	})
-	b.Run("decoding", func(b *testing.B) {
-		b.SetBytes(m.Bytes())
-		for b.Loop() {
-			for j := range p {
-				sum := 0.0
-				for i, v := range m.Read(x, j, j+1) {
-					sum += v * z[i]
-				}
-				out[j] = sum
-			}
-		}
-	})
-}
-
 // disk has the files of the operating system.
 type disk struct{}
 

@@ -149,26 +149,3 @@ func TestProjectionRefusesBadGeometry(t *testing.T) {
 }
 
 func errorOf[T any](_ T, err error) error { return err }
-
-func BenchmarkProjection(b *testing.B) {
-	dev := array.NewHost()
-	defer dev.Close()
-	angles := make([]float64, 180)
-	for i := range angles {
-		angles[i] = float64(i)
-	}
-	a := must(imaging.NewParallelBeam(256, 256, angles, 256, 1, imaging.Axis{}))
-	d, p := a.Dims()
-	for _, k := range []int{1, 8} {
-		x, y := dev.Alloc(k, p), dev.Alloc(k, d)
-		dev.Upload(x, gaussian(k*p, 1))
-		b.Run(fmt.Sprintf("forward and adjoint of %d", k), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				a.Forward(y, x)
-				a.Adjoint(x, y)
-				dev.Lin(x, 1e-5, x, 0, array.Batch{})
-			}
-		})
-	}
-}

@@ -132,11 +132,3 @@ func TestUndecimatedRefusesLevels(t *testing.T) {
 		t.Error("family db99 was accepted")
 	}
 }
-
-func BenchmarkUndecimated(b *testing.B) {
-	a := must(imaging.NewUndecimated2D(512, 512, 1, "db2", 5))
-	x, y := make([]float64, a.Len()), make([]float64, a.Len())
-	for b.Loop() {
-		a.Filter(y, x, func(int, int, []float64) {})
-	}
-}

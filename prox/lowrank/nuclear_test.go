@@ -1,7 +1,6 @@
 package lowrank_test
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -484,66 +483,6 @@ func TestNuclearDerivativeDropsWhatDoesNotMatter(t *testing.T) {
 			}
 		}
 	})
-}
-
-// low returns an m x n matrix of rank r plus noise, and a threshold that keeps
-// r values.
-func low(m, n, r int) (x []float64, tau float64) {
-	u, v, e := normal(1, m*r), normal(2, r*n), normal(3, m*n)
-	var a mat.Dense
-	a.Mul(mat.NewDense(m, r, u), mat.NewDense(r, n, v))
-	x = a.RawMatrix().Data
-	floats.AddScaled(x, 0.1, e)
-	var svd mat.SVD
-	svd.Factorize(mat.NewDense(m, n, append([]float64(nil), x...)), mat.SVDNone)
-	s := append(svd.Values(nil), 0)
-	return x, (s[r-1] + s[r]) / 2
-}
-
-var nuclearSizes = []struct{ m, n, r int }{{200, 100, 10}, {200, 100, 50}, {250, 250, 25}, {250, 250, 125}}
-
-func BenchmarkNuclearLinearize(b *testing.B) {
-	for _, c := range nuclearSizes {
-		b.Run(fmt.Sprintf("%dx%d/r=%d", c.m, c.n, c.r), func(b *testing.B) {
-			dev := array.NewHost()
-			x, tau := low(c.m, c.n, c.r)
-			v, dst := dev.Alloc(1, len(x)), dev.Alloc(1, len(x))
-			dev.Upload(v, x)
-			p := lowrank.NewNuclear(array.Shape{Rows: c.m, Cols: c.n}, 1)
-			b.ReportAllocs()
-			for b.Loop() {
-				j, err := p.Linearize(dst, v, tau)
-				if err != nil {
-					b.Fatal(err)
-				}
-				j.Release()
-			}
-		})
-	}
-}
-
-func BenchmarkNuclearApply34(b *testing.B) {
-	const probes = 34
-	for _, c := range nuclearSizes {
-		b.Run(fmt.Sprintf("%dx%d/r=%d", c.m, c.n, c.r), func(b *testing.B) {
-			dev := array.NewHost()
-			x, tau := low(c.m, c.n, c.r)
-			v, z := dev.Alloc(1, len(x)), dev.Alloc(probes, len(x))
-			dst := dev.Alloc(probes, len(x))
-			dev.Upload(v, x)
-			dev.Upload(z, normal(9, probes*len(x)))
-			j, err := lowrank.NewNuclear(array.Shape{Rows: c.m, Cols: c.n}, 1).Linearize(v, v, tau)
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				j.Apply(dst, z)
-			}
-			flops := 2 * probes * (4*c.m*c.n*c.r + 2*(c.m+c.n)*c.r*min(c.m, c.n))
-			b.ReportMetric(float64(flops)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
-		})
-	}
 }
 
 // On large matrices the derivative comes from the Gram matrix, and is the same.
