@@ -89,12 +89,9 @@ func (d *Diagnostics) outliers(all *Notes, found []risk.Outlier) {
 func (d *Diagnostics) Coefficients(ctx context.Context, sigma2 float64) (c CoefficientsResult, err error) {
 	p, data, risk := d.Problem, d.Data, d.Risk
 	b0 := InterceptOf(p, risk).All()
-	for k, name := range InterceptNames(data, p, len(b0)) {
-		c.Coefficients = append(c.Coefficients, Coefficient{Name: name, Estimate: b0[k]})
-	}
-	first := len(c.Coefficients)
-	names, all := CoefficientNames(data, p), risk.DenseB()
-	for j, b := range p.Coefficients(all) {
+	all, first := risk.DenseB(), len(b0)
+	names := append(InterceptNames(data, p, first), CoefficientNames(data, p)...)
+	for j, b := range append(slices.Clone(b0), p.Coefficients(all)...) {
 		c.Coefficients = append(c.Coefficients, Coefficient{Name: names[j], Estimate: b})
 	}
 	full, err := d.full()

@@ -142,7 +142,7 @@ func (s *Set) number(name string, types ...string) (*os.File, numbers, error) {
 		return nil, numbers{}, err
 	}
 	defer r.Close()
-	if r.complex || len(r.shape) != 1 {
+	if len(r.shape) != 1 {
 		return nil, numbers{}, r.ShapeError("one axis")
 	}
 	if kind := fmt.Sprintf("%c%d", r.dtype.Kind, r.dtype.Size); !slices.Contains(types, kind) ||
@@ -190,20 +190,11 @@ func (s *Set) Single(name string) (*stored.Matrix, error) {
 
 func (s *Set) openMatrix(name string) (*Reader, error) {
 	r, err := s.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case r.complex:
-		err = r.complexError()
-	case len(r.shape) != 2:
+	if err == nil && len(r.shape) != 2 {
+		r.Close()
 		err = r.ShapeError("(d, p)")
 	}
-	if err != nil {
-		r.Close()
-		return nil, err
-	}
-	return r, nil
+	return r, err
 }
 
 // errCompressed is the error for a member of an archive that has no place of its own in the file.

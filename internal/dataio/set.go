@@ -215,14 +215,7 @@ func (s *Set) openAny(name string) (*Reader, error) {
 func (s *Set) Floats(name string) (Array, error) { return readEntry(s, name, (*Reader).Floats) }
 
 // Numbers is [Set.Floats], and also reads complex numbers: see [Array.Complex].
-func (s *Set) Numbers(name string) (Array, error) {
-	r, err := s.openAny(name)
-	if err != nil {
-		return Array{}, err
-	}
-	defer r.Close()
-	return r.Numbers()
-}
+func (s *Set) Numbers(name string) (Array, error) { return readEntry(s, name, (*Reader).Numbers) }
 
 // Frames reads an array of three axes as a matrix: see [Reader.Frames].
 func (s *Set) Frames(name string) (a Array, shape []int, err error) {
@@ -238,7 +231,7 @@ func (s *Set) Frames(name string) (a Array, shape []int, err error) {
 func (s *Set) Ints(name string) (Array, error) { return readEntry(s, name, (*Reader).Ints) }
 
 func readEntry(s *Set, name string, read func(*Reader) (Array, error)) (Array, error) {
-	r, err := s.Open(name)
+	r, err := s.openAny(name)
 	if err != nil {
 		return Array{}, err
 	}

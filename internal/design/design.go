@@ -210,7 +210,7 @@ func (o Options) check(names []string) error {
 	if !slices.Contains(names, o.Response) {
 		return &OptionError{"response", ndarray.MissingColumn(o.Response, names)}
 	}
-	for _, n := range o.named() {
+	for _, n := range append(o.named(), named{"index", o.Index}) {
 		switch {
 		case n.column == "":
 		case !slices.Contains(names, n.column):
@@ -224,12 +224,6 @@ func (o Options) check(names []string) error {
 	}
 	if !o.NoX && !slices.ContainsFunc(names, func(name string) bool { return o.inX(name) }) {
 		return &OptionError{"response", fmt.Errorf("no column besides %q is left for X", o.Response)}
-	}
-	if o.Index != "" && !slices.Contains(names, o.Index) {
-		return &OptionError{"index", ndarray.MissingColumn(o.Index, names)}
-	}
-	if o.Index != "" && o.Index == o.Response {
-		return &OptionError{"index", fmt.Errorf("column %q is the response", o.Index)}
 	}
 	if !slices.Contains([]Missing{"", Refuse, Drop, Mean}, o.Missing) {
 		return &OptionError{"missing", fmt.Errorf("found %q, expected error, drop or mean", o.Missing)}
