@@ -84,9 +84,8 @@ func (l lines) blockValues(k int) int {
 // A(L R*) - y at the places is the caller's.
 func (w *sampled) newFactorHessian(ctx context.Context, u array.Batch, f []float64, v, misfit array.Batch,
 	mu float64) (*factorHessian, error) {
-	dev, rank, width := w.dev, len(f), w.width(len(f))
-	k := aligned(width)
-	h := &factorHessian{dev: dev, mu: mu, rank: rank, width: width, k: k, d: misfit.N(), rows: w.m >= w.n,
+	dev, rank, k := w.dev, len(f), w.width(len(f))
+	h := &factorHessian{dev: dev, mu: mu, rank: rank, k: k, d: misfit.N(), rows: w.m >= w.n,
 		pattern: w.pattern, misfit: misfit}
 	root := lists.Make(rank, func(i int) float64 { return math.Sqrt(f[i]) })
 	for i, x := range []array.Batch{u, v} {
@@ -145,7 +144,7 @@ func (h *factorHessian) level(l lines) {
 	}
 	ones := h.dev.Put(host, len(host), 1)
 	defer ones.Free()
-	h.dev.Copy(h.unit.Reshape(len(host), h.k).Cols(h.rank, h.width), ones)
+	h.dev.Copy(h.unit.Reshape(len(host), h.k).Cols(h.rank, h.k), ones)
 	at := h.rank*h.k + h.rank
 	h.dev.Fill(h.nullSame.Cols(at, at+1), -1)
 }

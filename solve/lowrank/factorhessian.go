@@ -2,7 +2,6 @@ package lowrank
 
 import (
 	"surepipe/array"
-	"surepipe/solve/internal/limits"
 )
 
 // factorHessian is the second derivative of
@@ -51,8 +50,7 @@ type factorHessian struct {
 	dev     array.Device
 	mu      float64
 	rank    int  // columns of the factors
-	width   int  // the same with one for effects, where there are any
-	k       int  // the width with columns of zeros ([aligned]), along which nothing moves
+	k       int  // the same with one for effects, where there are any
 	d       int  // entries seen
 	rows    bool // the rows' factor L is eliminated, else R
 	pattern array.Pattern
@@ -113,17 +111,7 @@ func (h *factorHessian) out() int {
 
 func (h *factorHessian) in() int { return 1 - h.out() }
 
-// alignedTo is the number of values in a line of the processor's cache, at which gathered rows begin.
-const alignedTo = 8
-
-func aligned(rank int) int {
-	if rank < limits.AlignedRank {
-		return rank
-	}
-	return (rank + alignedTo - 1) / alignedTo * alignedTo
-}
-
-// columns is a part of the given side as a matrix, without the columns of zeros.
+// columns is a part of the given side as a matrix, without effects.
 func (h *factorHessian) columns(side int, x array.Batch) array.Batch {
 	return x.Reshape(h.side[side].n, h.k).Cols(0, h.rank)
 }
@@ -157,7 +145,7 @@ func (h *factorHessian) couple(side int, dst, x array.Batch) {
 // bend sets dst to a times the part of the coupling's product with x that has the misfit, plus beta dst.
 func (h *factorHessian) bend(side int, a float64, dst, x array.Batch, beta float64) {
 	var effects array.Batch
-	if h.width > h.rank && beta != 0 {
+	if h.k > h.rank && beta != 0 {
 		effects = h.dev.Alloc(h.across(dst).K(), 1)
 		defer effects.Free()
 		h.dev.Lin(effects, beta, h.effectsOf(dst), 0, array.Batch{})
@@ -166,7 +154,7 @@ func (h *factorHessian) bend(side int, a float64, dst, x array.Batch, beta float
 	switch {
 	case !effects.IsZero():
 		h.dev.Copy(h.effectsOf(dst), effects)
-	case h.width > h.rank:
+	case h.k > h.rank:
 		h.still(dst)
 	}
 }
@@ -175,7 +163,7 @@ func (h *factorHessian) bend(side int, a float64, dst, x array.Batch, beta float
 func (h *factorHessian) still(x array.Batch) { h.dev.Fill(h.effectsOf(x), 0) }
 
 func (h *factorHessian) effectsOf(x array.Batch) array.Batch {
-	return h.across(x).Cols(h.rank, h.width)
+	return h.across(x).Cols(h.rank, h.k)
 }
 
 // across is x with a line in every row.
@@ -183,7 +171,7 @@ func (h *factorHessian) across(x array.Batch) array.Batch { return x.Reshape(x.K
 
 // penalize adds mu x to dst, without effects.
 func (h *factorHessian) penalize(dst, x array.Batch) {
-	if h.width > h.rank {
+	if h.k > h.rank {
 		dst, x = h.across(dst).Cols(0, h.rank), h.across(x).Cols(0, h.rank)
 	}
 	h.dev.Lin(dst, 1, dst, h.mu, x)

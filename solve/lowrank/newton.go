@@ -306,7 +306,7 @@ func (w *sampled) onFactors(ctx context.Context, tol float64) (*factorStep, erro
 func (h *factorHessian) descent(side int, dst array.Batch) {
 	h.spread(side, dst, h.misfit)
 	h.dev.Lin(dst, -1, dst, -h.mu, h.side[side].factor)
-	if h.width > h.rank { // the misfit has none
+	if h.k > h.rank { // the misfit has none
 		h.still(dst)
 	}
 }

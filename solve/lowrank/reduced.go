@@ -26,7 +26,7 @@ type reduced struct {
 	order  array.Index         // A's row of every place, or nil
 	misfit array.Batch         // the Hessian's
 	remove func(z array.Batch) // the projection that takes effects out; nil for none
-	// The factors without columns of zeros, for the tangent space; zero where there are none.
+	// The factors without effects, for the tangent space; zero where there are none.
 	bases [2]array.Batch
 }
 

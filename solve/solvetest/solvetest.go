@@ -17,11 +17,10 @@ func FactorAll(t testing.TB) { set(t, &limits.FactoredSide) }
 func CertifyByProducts(t testing.TB) { set(t, &limits.ProbedSide) }
 
 // ReduceAll makes solvers of completions take Newton steps for the factors, and reduce the systems of
-// derivatives to one of them, at any rank until the test ends, with rows of whole cache lines.
+// derivatives to one of them, at any rank until the test ends.
 func ReduceAll(t testing.TB) {
 	IterateAll(t)
 	set(t, &limits.Reduced)
-	set(t, &limits.AlignedRank)
 }
 
 // IterateAll makes derivatives of completions come from conjugate gradients, as for matrices with two long sides,

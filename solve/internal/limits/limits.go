@@ -35,9 +35,6 @@ var (
 	// Dense is the share of the entries seen from which the derivative of the nuclear norm's prox, for all
 	// entries, is as good a preconditioner as one for those of each line.
 	Dense = 0.4
-	// AlignedRank is the rank from which factors have a whole number of cache lines in a row, columns of
-	// zeros making up for what is missing: at most a tenth more.
-	AlignedRank = 64
 	// Factorized is the largest number of entries of a sparse factor: 12 bytes each.
 	Factorized int64 = 1 << 26
 	// Passes are those of coordinate descent that a problem with a sparse A takes, in all of its Newton steps on the
