@@ -197,7 +197,6 @@ func newConfined(ctx context.Context, p Problem, t *solve.Tangent, tol float64) 
 		}
 	}
 	l := implicit(p.A, s, t.Model, tol)
-	l.known.Control = t.Control
 	l.held.Hold(t.Model.Space)
 	if t.Model.Curvature != nil {
 		l.held.Hold(t.Model.Curvature)

@@ -109,8 +109,6 @@ type Tangent struct {
 	// nil for others. Bases are the factors that the space refers to then.
 	Arrow Arrow
 	Bases [2]array.Batch
-	// Control improves the images D mu_hat w of random signs w ([surepipe/hutch.Matrix]); nil where nothing is known.
-	Control func(signs, image array.Batch)
 	// Moving are coordinates of mu_hat that move with those of y one for one, and which A leaves 0;
 	// nil for none.
 	Moving *linops.Places

@@ -11,7 +11,6 @@ import (
 	"surepipe/internal/lists"
 	"surepipe/internal/numerics"
 	"surepipe/internal/numerics/arrow"
-	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
@@ -139,24 +138,6 @@ func completion(picked *linops.Picked, shape array.Shape, lambda float64, u, f, 
 	}
 	c.L, c.R = scaled(u), scaled(v)
 	return c
-}
-
-// local is the control variate of the probes for the diagonal, where that is wanted; else nil.
-func (w *sampled) local(all subspace.Triplets, r int) func(signs, image array.Batch) {
-	picked := w.a.Picked(w.shape)
-	if !w.o.Diagonal || picked == nil {
-		return nil
-	}
-	f := lists.Make(r, func(i int) float64 { return all.Sigma[i] - w.tau })
-	l := arrow.NewLocal(completion(picked, w.shape, w.lambda, all.U.Cols(0, r).ToHost(), f, all.V.Cols(0, r).ToHost()))
-	if l == nil {
-		return nil
-	}
-	return func(signs, image array.Batch) {
-		s, x, d := signs.ToHost(), image.ToHost(), signs.N()
-		parallel.For(signs.K(), func(i int) { l.Control(s[i*d:(i+1)*d], x[i*d:(i+1)*d]) })
-		image.Device().Upload(image, x)
-	}
 }
 
 func (w *sampled) arrowTangent(ctx context.Context, all subspace.Triplets, r int, gap float64) (*engine.Tangent,

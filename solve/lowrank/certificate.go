@@ -177,11 +177,7 @@ func (w *sampled) tangent(ctx context.Context) (*engine.Tangent, error) {
 		return t, err
 	}
 	if w.reduces(r) {
-		t, err := w.reducedTangent(ctx, all, r, margin)
-		if t != nil {
-			t.Control = w.local(all, r)
-		}
-		return t, err
+		return w.reducedTangent(ctx, all, r, margin)
 	}
 	if w.decomposes(r) {
 		return &engine.Tangent{}, dev.Err()
@@ -191,7 +187,7 @@ func (w *sampled) tangent(ctx context.Context) (*engine.Tangent, error) {
 		return nil, err
 	}
 	model := curvature.Model(margin)
-	t, done := &engine.Tangent{Model: model, Control: w.local(all, r)}, false
+	t, done := &engine.Tangent{Model: model}, false
 	defer func() {
 		if !done { // also where A panics
 			t.Release()
