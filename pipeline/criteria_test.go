@@ -1,7 +1,6 @@
 package pipeline_test
 
 import (
-	"context"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -12,15 +11,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
-	"surepipe/hutch"
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/prox"
 	"surepipe/risk"
-	"surepipe/risk/folds"
-	"surepipe/risk/warning"
-	"surepipe/stages"
 	"surepipe/verify"
 	"surepipe/vjp"
 )
@@ -268,49 +263,6 @@ func TestCriteriaWithoutSigma2AreEquivariant(t *testing.T) {
 	}
 }
 
-// Each criterion is minimized by its own sweep.
-func TestSweepMinimizesTheCriterion(t *testing.T) {
-	dev := array.NewHost()
-	c := newCurve(t, dev)
-	grid := [][]float64{axis(0.005*c.max, c.max, 14)}
-	for _, criterion := range risk.CriterionNames() {
-		for _, sigma2 := range []float64{0, 1} {
-			if criterion == risk.SURE && sigma2 == 0 {
-				continue
-			}
-			var points []pipeline.SweepPoint
-			o := pipeline.SweepOptions{Criterion: criterion, Options: pipeline.Options{Sigma2: sigma2},
-				Folds: folds.Folds{Blocks: 2}}
-			for point, err := range pipeline.Sweep(t.Context(), c.y, c.Family, grid, o) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				points = append(points, point)
-			}
-			last := points[len(points)-1]
-			for _, p := range points {
-				if !(last.Value(criterion) <= p.Value(criterion)) {
-					t.Errorf("%s at %v is %g, less than the minimizer's %g at %v", criterion, p.Weights,
-						p.Value(criterion), last.Value(criterion), last.Weights)
-				}
-			}
-			if last.Stage != pipeline.MinimizerStage || math.IsNaN(last.ALO) != (criterion != risk.ALO) {
-				t.Errorf("%s: %s, alo %g", criterion, last.Stage, last.ALO)
-			}
-			// Without sigma2 and a criterion it is GCV.
-			if criterion == risk.GCV && sigma2 == 0 {
-				o.Criterion = ""
-				var again pipeline.SweepPoint
-				for again = range pipeline.Sweep(t.Context(), c.y, c.Family, grid, o) {
-				}
-				if !slices.Equal(again.Weights, last.Weights) {
-					t.Errorf("the default chooses %v, gcv %v", again.Weights, last.Weights)
-				}
-			}
-		}
-	}
-}
-
 // Fits without residual degrees of freedom are never the minimizer of GCV, and where all are, the
 // sweep says so.
 func TestSweepLeavesOutWhereTheCriterionIsNotDefined(t *testing.T) {
@@ -347,47 +299,12 @@ func TestSweepLeavesOutWhereTheCriterionIsNotDefined(t *testing.T) {
 	}
 }
 
-// hiding hides what is known without probes.
-type hiding struct{ vjp.Solver }
-
-type hidden struct{ vjp.Linearization }
-
-func (h hidden) Closed() vjp.Closed { return vjp.Closed{} }
-
-func (h hiding) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error) {
-	s, err := h.Solver.Solve(ctx, y)
-	if err == nil {
-		s.Linearization = hidden{s.Linearization}
-	}
-	return s, err
-}
-
-// Where the diagonal is not known, nor probes enough to estimate it, leave-one-out is absent, with a
-// warning that does not make the rest doubtful.
-func TestLeaveOneOutIsAbsentWithoutTheDiagonal(t *testing.T) {
+// An observation that determines its own fit has no fit without it: leave-one-out is absent, and the rest is there.
+func TestLeaveOneOutIsAbsentWhereAnObservationIsAlone(t *testing.T) {
 	dev := array.NewHost()
-	s, d := lasso(t, dev)
-	y := gaussian(rand.New(rand.NewPCG(3, 4)), d)
-	pipe, err := pipeline.New(hiding{s}, pipeline.Options{ALO: true, Estimator: hutch.Hutchinson, Queries: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := pipe.Estimate(t.Context(), y)
-	if err != nil {
-		t.Fatal(err)
-	}
-	codes := []string{}
-	for _, w := range r.Warnings() {
-		codes = append(codes, w.Code)
-	}
-	if !math.IsNaN(r.ALO) || !errors.Is(r.ALOErr, stages.ErrNoDiagonal) ||
-		!slices.Equal(codes, []string{warning.NoLeaveOneOut.Code}) || !r.Trusted() {
-		t.Errorf("alo %g, %v, warnings %v", r.ALO, r.ALOErr, codes)
-	}
-	// An observation that determines its own fit.
 	x := mat.NewDense(4, 2, []float64{1, 0, 1, 0, 1, 0, 0, 1})
 	data := problems.Data{X: x, Y: []float64{1, 2, 4, 3}}
-	r = unknown(t, dev, "ols", data, problems.Hyper{})
+	r := unknown(t, dev, "ols", data, problems.Hyper{})
 	if !math.IsNaN(r.ALO) || !errors.Is(r.ALOErr, risk.ErrLeverage) || math.IsNaN(r.GCV) ||
 		!strings.Contains(r.ALOErr.Error(), "observation 3") {
 		t.Errorf("alo %g, %v", r.ALO, r.ALOErr)

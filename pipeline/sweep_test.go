@@ -98,56 +98,6 @@ func known(points []pipeline.SweepPoint) []pipeline.SweepValue {
 	return k
 }
 
-// Every point is what a pipeline of its own estimates, to the tolerance of the solver;
-// and to the bit where every solve starts at 0.
-func TestSweepIsTheRiskAtEachPoint(t *testing.T) {
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		c := newCurve(t, dev)
-		grid := [][]float64{axis(0.02*c.max, 2*c.max, 12)}
-		for _, chain := range []int{0, 1} {
-			points := collect(t, c, grid, pipeline.SweepOptions{Mu: c.mu, Chain: chain,
-				Options: pipeline.Options{Seed: 3}})
-			for i, p := range points {
-				if last := i == len(points)-1; p.Stage == pipeline.MinimizerStage != last || !last && p.Index != i {
-					t.Fatalf("point %d: stage %s, index %d", i, p.Stage, p.Index)
-				}
-				r, err := c.Regularizer(p.Weights)
-				if err != nil {
-					t.Fatal(err)
-				}
-				s, err := vjp.NewSolver(context.Background(), "fista", vjp.Problem{A: c.Problem.A, R: r, Device: dev},
-					c.Settings)
-				if err != nil {
-					t.Fatal(err)
-				}
-				alone, err := pipeline.New(s, pipeline.Options{Sigma2: 1, Seed: 3})
-				if err != nil {
-					t.Fatal(err)
-				}
-				want, err := alone.Estimate(context.Background(), c.y)
-				if err != nil {
-					t.Fatal(err)
-				}
-				s.Release()
-				loss := 0.0
-				for j, m := range c.mu {
-					loss += (want.MuHat[j] - m) * (want.MuHat[j] - m)
-				}
-				tol := 1e-7
-				if chain == 1 && p.Stage == pipeline.GridStage {
-					tol = 0
-				}
-				for _, v := range [][2]float64{{p.SURE, want.SURE}, {p.StdErr, want.StdErr},
-					{p.Trace.Trace, want.Trace.Trace}, {p.Loss, loss}} {
-					if !(math.Abs(v[0]-v[1]) <= tol*float64(len(c.y))) {
-						t.Errorf("chain %d, point %d at %v: %.12g, alone %.12g", chain, i, p.Weights, v[0], v[1])
-					}
-				}
-			}
-		}
-	})
-}
-
 // Points do not depend on how many are in flight, nor on where an earlier sweep was
 // interrupted.
 // A sweep takes a method that is not in the table, and is that of the method by its name.

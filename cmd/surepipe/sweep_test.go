@@ -10,7 +10,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -382,59 +381,6 @@ func TestSweepResumes(t *testing.T) {
 		if status, _, stderr := command(t, resume...); status != exitUsage ||
 			!strings.Contains(stderr, path+": line ") {
 			t.Errorf("damaged: status %d, %s", status, stderr)
-		}
-	}
-}
-
-// A sweep that is killed at ten random moments, and run again each time, ends as one
-// that is left alone.
-func TestSweepSurvivesKills(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts a dozen processes")
-	}
-	dir := t.TempDir()
-	args := func(name string) []string {
-		return []string{"sweep", "--problem", "robust-pca", "--data", "../../testdata/rpca50x30.npz", "--lambda",
-			"0.02max:max:24", "--gamma", "0.1max",
-			"--tol", "1e-9", "--parallel", "2", "--resume", "--jsonl", filepath.Join(dir, name+".jsonl"), "--csv",
-			filepath.Join(dir, name+".csv"), "--out", filepath.Join(dir, name+".npz")}
-	}
-	process := func(name string) *exec.Cmd { return program(t, args(name)...) }
-	begin := time.Now()
-	if out, err := process("alone").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	took := time.Since(begin)
-	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
-	var log []string
-	for range 6 {
-		cmd := process("killed")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		after := time.Duration(float64(took) * (0.1 + 0.4*rng.Float64()))
-		time.Sleep(after)
-		cmd.Process.Kill() // fails where it is done already
-		cmd.Wait()
-		text, _ := os.ReadFile(filepath.Join(dir, "killed.jsonl"))
-		log = append(log, fmt.Sprintf("%d lines after %v", bytes.Count(text, []byte("\n")),
-			after.Round(time.Millisecond)))
-	}
-	if out, err := process("killed").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	t.Log(strings.Join(log, ", "))
-	for _, ext := range []string{".jsonl", ".csv", ".npz"} {
-		want, err := os.ReadFile(filepath.Join(dir, "alone"+ext))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := os.ReadFile(filepath.Join(dir, "killed"+ext))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if seconds.ReplaceAllString(string(got), "") != seconds.ReplaceAllString(string(want), "") {
-			t.Errorf("killed%s differs from that of a sweep left alone\n%s", ext, strings.Join(log, "\n"))
 		}
 	}
 }
