@@ -7,21 +7,22 @@ import (
 )
 
 // Offsets of rows and columns and waves are told, also beside texture, and white noise has none, nor have edges along
-// the rows.
+// the rows, nor has print, whose lines repeat with more than a wave.
 func TestPattern(t *testing.T) {
 	const rows, cols, draws = 144, 128, 10
 	source := rand.NewPCG(43, 1)
 	r := rand.New(source)
 	for name, c := range map[string]struct {
-		rows, columns, wave, edge float64
-		of                        string
-		share                     float64
+		rows, columns, wave, twice, edge float64
+		of                               string
+		share                            float64
 	}{
 		"white":   {},
 		"edges":   {edge: 10},
 		"rows":    {rows: 0.3, of: ByRow, share: 0.09},
 		"columns": {columns: 0.4, of: ByColumn, share: 0.16},
 		"wave":    {wave: 0.5, of: ByWave, share: 0.125},
+		"print":   {wave: 0.5, twice: 0.4},
 	} {
 		source.Seed(43, 1)
 		told, share, period := 0, 0.0, 0.0
@@ -30,8 +31,9 @@ func TestPattern(t *testing.T) {
 			y := make([]float64, rows*cols)
 			for k := range y {
 				i, j := k/cols, k%cols
-				y[k] = r.NormFloat64() + c.rows*byRow[i] + c.columns*byColumn[j] +
-					c.wave*math.Sin(2*math.Pi*(0.8*float64(i)-0.6*float64(j))/7)
+				turn := 2 * math.Pi * (0.8*float64(i) - 0.6*float64(j)) / 7
+				y[k] = r.NormFloat64() + c.rows*byRow[i] + c.columns*byColumn[j] + c.wave*math.Sin(turn) +
+					c.twice*math.Sin(2*turn)
 				if i > rows/2 && j < cols/2 && i%20 > 10 {
 					y[k] += grain[k] + grain[k-cols] + c.edge
 				}
@@ -42,7 +44,7 @@ func TestPattern(t *testing.T) {
 				period += p.Period / draws
 			}
 		}
-		if told < draws-1 || math.Abs(share-c.share) > 0.3*c.share || c.wave > 0 && math.Abs(period-7) > 0.1 {
+		if told < draws-1 || math.Abs(share-c.share) > 0.3*c.share || c.of == ByWave && math.Abs(period-7) > 0.1 {
 			t.Errorf("%s: %d of %d draws as expected, and a share of %.3g for %.3g, period %.3g", name, told, draws,
 				share, c.share, period)
 		}

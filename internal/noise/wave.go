@@ -18,6 +18,9 @@ const (
 	leastWave, longestWave     = 6, 24
 	nearest, farthest          = 3, 5
 	alikeQuarters, weakQuarter = 0.9, 0.5
+	// repeated is how many times the mean around it the power at a multiple of the frequency is in what repeats in a
+	// picture. Of noise it is as much by chance in about one of a thousand waves.
+	repeated = 10
 	// widestWave is the longest side that a spectrum is taken of, a multiple of evenSide, and fewSides the least.
 	widestWave, evenSide, fewSides = 512, 16, 3
 )
@@ -40,10 +43,12 @@ func (m *Image) wave() (p Pattern) {
 		if w == nil || !(variance > 0) {
 			continue
 		}
-		for _, at := range w.peaks(w.periodogram()) {
+		power := w.periodogram()
+		for _, at := range w.peaks(power) {
 			f := w.refine(at)
 			amplitude, ok := w.alike(f)
-			if share := amplitude * amplitude / 2 / variance; ok && share > max(p.Share, LeastBias(len(m.Y))) {
+			if share := amplitude * amplitude / 2 / variance; ok && share > max(p.Share, LeastBias(len(m.Y))) &&
+				!w.repeats(power, f) {
 				p = Pattern{Of: ByWave, Share: share, Period: 1 / math.Hypot(f[0], f[1])}
 			}
 		}
@@ -144,6 +149,21 @@ func (w *wave) standsOut(power []float64, i, j int) float64 {
 		}
 	}
 	return p / (sum / n)
+}
+
+// repeats reports whether a wave has others of half, twice or three times its frequency beside it, as what repeats in a
+// picture has, such as rows of print or bricks, and interference has not.
+func (w *wave) repeats(power []float64, f [2]float64) bool {
+	for _, times := range []float64{0.5, 2, 3} {
+		i, j := int(math.Round(times*f[0]*float64(w.rows))), int(math.Round(times*f[1]*float64(w.cols)))
+		for k := range 9 {
+			a, b := (i+k/3-1)%w.rows, (j+k%3-1)%w.cols
+			if w.standsOut(power, (a+w.rows)%w.rows, (b+w.cols)%w.cols) > repeated {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // refine is the frequency of most power near a bin, in cycles a pixel along the columns and the rows.
