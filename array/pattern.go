@@ -2,7 +2,6 @@ package array
 
 import (
 	"slices"
-	"sync"
 
 	"surepipe/array/internal/simd"
 )
@@ -29,7 +28,6 @@ type hostPattern struct {
 	rows, cols int
 	byRow      adjacency
 	byCol      adjacency
-	strips     sync.Map // from stripKey to stripCuts
 }
 
 // adjacency lists the entries of a sparse matrix line by line, a line being a row or a column: for
@@ -120,11 +118,11 @@ func (h *Host) SampleProduct(dst Batch, pattern Pattern, alpha float64, a, b Bat
 		together = 1 // what the lines of one matrix share stays in the cache
 	}
 	if lines.entry == nil {
-		h.runLines(sampleKernel, p, lines, k, together, r, dst, each, shared, alpha, beta, beta)
+		h.runLines(sampleKernel, lines, k, together, r, dst, each, shared, alpha, beta)
 		return
 	}
 	z := h.Alloc(k, dst.n)
-	h.runLines(sampleKernel, p, lines, k, together, r, z, each, shared, 1, 0, 0)
+	h.runLines(sampleKernel, lines, k, together, r, z, each, shared, 1, 0)
 	t := h.newTask(scatterLinesKernel, k*dst.n, elementGrain)
 	t.dst, t.x, t.a, t.b, t.idx = z, dst, alpha, beta, lines.entry
 	t.run()
@@ -154,7 +152,7 @@ func (h *Host) SpreadProduct(trans bool, alpha float64, pattern Pattern, z, b Ba
 	if z.k != k || b.k > 1 {
 		together = 1
 	}
-	h.runLines(spreadKernel, p, lines, k, together, r, c, z, b, alpha, beta, 1)
+	h.runLines(spreadKernel, lines, k, together, r, c, z, b, alpha, beta)
 }
 
 func (h *Host) pattern(op string, pattern Pattern, bs ...Batch) *hostPattern {
@@ -165,23 +163,13 @@ func (h *Host) pattern(op string, pattern Pattern, bs ...Batch) *hostPattern {
 }
 
 // runLines runs a kernel over the lines of a pattern, for all vectors at a time or for one after the
-// other: together is their number. One vector at a time takes it strip by strip ([stripCuts]), with next in place
-// of beta after the first strip. Many vectors use what they read often enough as it is, and their own
-// lines would be read in every strip.
-func (h *Host) runLines(kernel func(*task, int, int), p *hostPattern, lines *adjacency, k, together, r int, dst, x,
-	y Batch, alpha, beta, next float64) {
-	n := len(lines.ptr) - 1
-	cuts := lines.whole()
-	if together == 1 {
-		cuts = p.cuts(lines, r)
-	}
-	for s := range len(cuts) - 1 {
-		t := h.newTask(kernel, k/together*n, lines.grain(together*r)*(len(cuts)-1))
-		t.on, t.from, t.to, t.sc = lines, cuts[s], cuts[s+1], Shape{together, r}
-		t.dst, t.x, t.y, t.a, t.b = dst, x, y, alpha, beta
-		t.run()
-		beta = next
-	}
+// other: together is their number.
+func (h *Host) runLines(kernel func(*task, int, int), lines *adjacency, k, together, r int, dst, x, y Batch,
+	alpha, beta float64) {
+	t := h.newTask(kernel, k/together*(len(lines.ptr)-1), lines.grain(together*r))
+	t.on, t.sc = lines, Shape{together, r}
+	t.dst, t.x, t.y, t.a, t.b = dst, x, y, alpha, beta
+	t.run()
 }
 
 // grain is the number of lines that one goroutine takes at a time, where an entry takes work
@@ -227,7 +215,7 @@ func sampleKernel(t *task, lo, hi int) {
 	t.eachVector(lo, hi, func(v, first, last int) {
 		y := t.y.from(v, 0)
 		for i := first; i < last; i++ {
-			for u, end := int(t.from[i]), int(t.to[i]); u < end; u += sampleBlock {
+			for u, end := int(lines.ptr[i]), int(lines.ptr[i+1]); u < end; u += sampleBlock {
 				other := lines.other[u:min(u+sampleBlock, end)]
 				if out == nil {
 					simd.Products(t.dst.from(v, u), t.dst.stride, t.x.from(v, i*r), t.x.stride, w, y, other, r)
@@ -283,7 +271,7 @@ func spreadKernel(t *task, lo, hi int) {
 					}
 				}
 			}
-			for u, end := int(t.from[i]), int(t.to[i]); u < end; u += spreadBlock {
+			for u, end := int(lines.ptr[i]), int(lines.ptr[i+1]); u < end; u += spreadBlock {
 				other := lines.other[u:min(u+spreadBlock, end)]
 				simd.Sums(t.dst.from(v, i*r), t.dst.stride, w, t.a, t.x.from(v, u), t.x.stride, y, other, r)
 			}

@@ -19,8 +19,7 @@ type task struct {
 	as, bs       []float64
 	out          []float64
 	idx          []int32
-	on           any     // the sparse matrix, blocks, rays, transform or lines of a pattern
-	from, to     []int32 // of the entries in every line
+	on           any // the sparse matrix, blocks, rays, transform or lines of a pattern
 	ta, tb       bool
 	sa, sb, sc   Shape
 	width        int
