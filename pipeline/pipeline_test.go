@@ -165,25 +165,6 @@ func TestResultsDoNotDependOnParallelismOrBatch(t *testing.T) {
 	})
 }
 
-func TestStreamYieldsInOrderAndLeaksNothing(t *testing.T) {
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		s, d := completion(t, dev)
-		leaks(t, dev, func() {
-			next := 0
-			for r, err := range newPipeline(t, s, pipeline.Options{Parallel: 4}).Stream(context.Background(),
-				stream(d, 23)) {
-				if err != nil || r.Index != next {
-					t.Fatalf("sample %d, error %v; expected sample %d", r.Index, err, next)
-				}
-				next++
-			}
-			if next != 23 {
-				t.Errorf("%d results for 23 samples", next)
-			}
-		})
-	})
-}
-
 func TestCancellingTheStreamStopsWithinASecond(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		s, d := completion(t, dev)

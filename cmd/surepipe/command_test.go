@@ -264,30 +264,6 @@ func TestMonteCarloPrintsALineASampleAndASummary(t *testing.T) {
 	}
 }
 
-func TestMonteCarloTakesAStackOfSamples(t *testing.T) {
-	y := make([]float64, 3*20)
-	for i := range y {
-		y[i] = math.Sin(float64(i))
-	}
-	path := save(t, floats("y", y, 3, 5, 4), floats("sigma2", []float64{0.1}), floats("lambda", []float64{1}))
-	status, stdout, stderr := command(t, "mc", "--problem", "svt", "--data", path)
-	if status != exitDone || strings.Count(stdout, "\n") != 4 {
-		t.Fatalf("status %d, %s%s", status, stdout, stderr)
-	}
-	for i := range 3 {
-		one := save(t, floats("y", y[i*20:][:20], 5, 4), floats("sigma2", []float64{0.1}),
-			floats("lambda", []float64{1}))
-		want := object(t, "run", "--problem", "svt", "--data", one)
-		var got map[string]any
-		if err := json.Unmarshal([]byte(strings.Split(stdout, "\n")[i]), &got); err != nil {
-			t.Fatal(err)
-		}
-		if got["sure"] != want["sure"] {
-			t.Errorf("sample %d: %v, alone %v", i, got["sure"], want["sure"])
-		}
-	}
-}
-
 func TestGenerateThenRunNeedsNoMoreFlags(t *testing.T) {
 	for problem, size := range map[string][]string{
 		"lasso": {"--d", "40"}, "matrix-completion": {"--rows", "30", "--cols", "20"},

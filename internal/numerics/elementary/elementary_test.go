@@ -75,8 +75,6 @@ func TestPlaces(t *testing.T) {
 		f(nil, nil)
 	}
 }
-
-func BenchmarkExp(b *testing.B)   { bench(b, Exp) }
 func BenchmarkLog1p(b *testing.B) { bench(b, Log1p) }
 
 func bench(b *testing.B, f func(dst, x []float64)) {

@@ -55,12 +55,3 @@ func TestMissingRowsPanic(t *testing.T) {
 	}()
 	Sum(make([]float64, 4), make([]float64, 3), make([]float64, 11), 4, false)
 }
-
-// A filter of eleven taps on a row of 512 values.
-func BenchmarkSum(b *testing.B) {
-	dst, q, x := make([]float64, 512), make([]float64, 11), make([]float64, 522)
-	b.SetBytes(8 * 512)
-	for b.Loop() {
-		Sum(dst, q, x, 1, false)
-	}
-}
