@@ -234,7 +234,8 @@ class Worker:
 @contextlib.contextmanager
 def _slack():
     """Processes that start within have timers that may be SLACK late: a thread of the runtime of Go looks after the
-    others every 20 microseconds, which takes up to a sixth of the processor time of a small fit."""
+    others every 20 microseconds. With late timers a fit to 1198 x 56 numbers takes an eighth less of the processor;
+    of one to 31 x 5 the difference is within the noise."""
     control = None
     if sys.platform == "linux":
         try:
