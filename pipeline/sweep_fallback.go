@@ -29,15 +29,31 @@ func (s *sweep) hand(p SweepPoint) bool {
 		s.why = p.ALOErr
 	}
 	if s.waits {
-		rule := s.o.Criterion.Rule()
-		small := rule.Diagonal && lossName(s.f.Problem) != "" && len(s.grid) == 1 && len(s.y) <= mostWithheld
-		if v, _ := rule.Value(p.Fitted()); v != v || small {
+		if v := p.Value(s.o.Criterion); v != v || s.o.withholds(s.grid, len(s.y), lossName(s.f.Problem)) {
 			s.withheld = append(s.withheld, p)
 			return true
 		}
 		s.waits = false
 	}
 	return s.release() && s.yield(p, nil)
+}
+
+// withholds reports whether all points of a grid are withheld until they are known.
+func (o *SweepOptions) withholds(grid [][]float64, d int, loss string) bool {
+	return o.Criterion.Rule().Diagonal && loss != "" && len(grid) == 1 && d <= mostWithheld
+}
+
+// FallsBack reports whether a sweep of d observations with the named loss, "" for the squared one, goes on by
+// cross-validation ([SweepOptions.Fallback]) after points of the grid with the values of Known, which are all.
+func (o SweepOptions) FallsBack(grid [][]float64, d int, loss string) bool {
+	s := &sweep{grid: grid, o: o, total: len(o.Known), best: candidate{index: -1}, values: o.Known}
+	for i, v := range o.Known {
+		if v.defined() && !o.withholds(grid, d, loss) {
+			return false
+		}
+		s.offer(i, v, nil)
+	}
+	return o.Fallback && o.Criterion.Rule().Undefined != "" && !s.known()
 }
 
 func (s *sweep) release() bool {

@@ -32,8 +32,10 @@ type LossTerms struct {
 	Fitted, Residuals []float64
 	// Dispersion is the sum of the squares of the slopes of l over that of its curvatures, both of which have the same
 	// expectation where l is a negative log-likelihood of single values, and DispersionErr its standard error for
-	// counts; 0 where they are not known.
+	// counts; 0 where they are not known. Binary says that each observation has one of two values, whose variance
+	// follows from their mean: the ratio then says nothing of it.
 	Dispersion, DispersionErr float64
+	Binary                    bool
 }
 
 func lossTerms(l loss.Loss, z, y array.Batch) *LossTerms {
@@ -79,12 +81,18 @@ func (t *LossTerms) slopes(l loss.Loss, known loss.Structure, z, y array.Batch) 
 	t.Residuals = slope.ToHost()
 }
 
+// leastVariance is a rounding error of a variance of at most 1/4.
+const leastVariance = 1e-12
+
 // disperse sets the dispersion. The fourth moment of a count of mean m about it is 3 m^2 + m, and that of a sum of
-// trials is less.
+// trials is less. A value of 0 or 1 of mean m is off by m or 1 - m, and has the variance m (1 - m).
 func (t *LossTerms) disperse(slope, curve []float64) {
 	squares, sum, variance := 0.0, 0.0, 0.0
+	t.Binary = true
 	for i, c := range curve {
 		squares, sum, variance = squares+slope[i]*slope[i], sum+c, variance+2*c*c+c
+		off := math.Abs(slope[i])
+		t.Binary = t.Binary && math.Abs(c-off*(1-off)) < leastVariance
 	}
 	if sum > 0 {
 		t.Dispersion, t.DispersionErr = squares/sum, math.Sqrt(variance)/sum

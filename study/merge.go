@@ -30,7 +30,8 @@ func (s *Shards) MergeSamples(ctx context.Context, w io.Writer) (*Tally, error) 
 	return t, err
 }
 
-// After has the sweep go on after the points that shards of it have computed.
+// After has the sweep go on after the points that shards of it have computed, or begin anew where one machine would
+// go on by cross-validation, which shards do not.
 func (s *Sweep) After(ctx context.Context, set *Shards) error {
 	h, err := set.Of.Here(s.Estimator.Device(), s.Header)
 	if err == nil {
@@ -41,6 +42,9 @@ func (s *Sweep) After(ctx context.Context, set *Shards) error {
 	}
 	if s.Header, err = ReadSweepHeader(set.Of.Whole); err == nil {
 		s.Known, s.Seconds, err = set.Points(ctx)
+	}
+	if err == nil && s.FallsBack() {
+		s.Known = nil
 	}
 	return err
 }

@@ -85,15 +85,31 @@ func (s *Sweep) open(first int) (*Log, *Swept, error) {
 		r.Lines = append(r.Lines, point)
 		return err
 	})
-	s.Options.Known = nil
 	for _, line := range r.Lines {
 		r.fallBack(line.Number("cv") != nil)
-		value, stdErr := line.Value(s.Options.Criterion)
-		s.Options.Known = append(s.Options.Known, pipeline.SweepValue{Weights: line.Swept(s.Axes), Value: value,
-			StdErr: stdErr, Unsure: line.Unsure(s.Options.Criterion), Overfits: line.Overfits,
-			Trusted: line.Trusted(), Digest: line.Digest})
 	}
+	s.Options.Known = s.values(r.Lines)
 	return log, r, err
+}
+
+// values are those of the criterion at points.
+func (s *Sweep) values(lines []SweepLine) []pipeline.SweepValue {
+	return lists.Map(lines, func(line SweepLine) pipeline.SweepValue {
+		value, stdErr := line.Value(s.Options.Criterion)
+		return pipeline.SweepValue{Weights: line.Swept(s.Axes), Value: value, StdErr: stdErr,
+			Unsure: line.Unsure(s.Options.Criterion), Overfits: line.Overfits, Trusted: line.Trusted(),
+			Digest: line.Digest}
+	})
+}
+
+// FallsBack reports whether one machine goes on by cross-validation after the Known points of the whole grid.
+func (s *Sweep) FallsBack() bool {
+	if len(s.Known) != s.Total() || s.Header.Exec != "" {
+		return false
+	}
+	o := s.Options
+	o.Known = s.values(s.Known)
+	return o.FallsBack(s.grid(), s.Known[0].D, s.Header.LossName)
 }
 
 // Run computes the points that are not known yet, and finds the minimum. If the error is not nil the lines so far are

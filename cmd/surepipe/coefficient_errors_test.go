@@ -32,6 +32,11 @@ func TestErrorsOfCoefficientsAreThoseOfR(t *testing.T) {
 	} {
 		r := object(t, append([]string{"run", "--problem", "ols", "--coefficients", "--data"},
 			strings.Fields(guide+c.args)...)...)
+		// Single yes or no, and times of events, have no dispersion; trials and counts have.
+		_, disperses := r["dispersion"]
+		if counts := strings.Contains(c.args, "poisson") || strings.Contains(c.args, "--trials"); disperses != counts {
+			t.Errorf("%s: dispersion %v", c.args, r["dispersion"])
+		}
 		var errs []float64
 		for _, k := range r["coefficients"].([]any) {
 			if v, ok := k.(map[string]any)["debiased_stderr"]; ok {

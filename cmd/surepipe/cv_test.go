@@ -165,30 +165,54 @@ func TestUndefinedDefaultFallsBackToCrossValidation(t *testing.T) {
 }
 
 // Where each plant has one outcome, leave-one-out is known for large weights only, and its least there is next to where
-// it is not known.
+// it is not known: one machine and merged shards go on by cross-validation, and from lines alone there is no answer.
 func TestPlantsThatSeparateOutcomesFallBackToCrossValidation(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
 	var table strings.Builder
 	table.WriteString("plant,uptake,cold\n")
 	for i := range 84 {
 		fmt.Fprintf(&table, "p%d,%d,%d\n", i/7, 10+(i*37)%23, i/7%2)
 	}
-	path := filepath.Join(t.TempDir(), "plants.csv")
-	if err := os.WriteFile(path, []byte(table.String()), 0o666); err != nil {
+	if err := os.WriteFile(at("plants.csv"), []byte(table.String()), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	status, stdout, stderr := command(t, "sweep", "--problem", "lasso", "--data", path, "--response", "cold", "--loss",
-		"logistic", "--lambda", "0.001max:max:15", "--json")
-	lines := strings.Split(strings.TrimSpace(stdout), "\n")
-	var s struct {
+	type summary struct {
 		Criterion string
-		Minimizer struct{ Criteria map[string]float64 }
-		Warnings  []struct{ Code string }
+		Minimizer struct {
+			Lambda   float64
+			Criteria map[string]float64
+		}
+		Warnings []struct{ Code string }
 	}
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &s); err != nil || status != 0 {
-		t.Fatalf("status %d: %v: %s", status, err, stderr)
+	last := func(args ...string) (s summary) {
+		status, stdout, stderr := command(t, args...)
+		lines := strings.Split(strings.TrimSpace(stdout), "\n")
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &s); err != nil || status != 0 {
+			t.Fatalf("%v: status %d: %v: %s", args, status, err, stderr)
+		}
+		return s
 	}
+	sweep := []string{"sweep", "--problem", "lasso", "--data", at("plants.csv"), "--response", "cold", "--loss",
+		"logistic", "--lambda", "0.001max:max:15", "--chain", "5"}
+	s := last(append(sweep, "--json")...)
 	if s.Criterion != "cv" || !(s.Minimizer.Criteria["cv"] < 0.01) ||
 		!strings.Contains(fmt.Sprint(s.Warnings), "criterion-undefined") {
 		t.Errorf("%+v", s)
+	}
+	merge := []string{"merge", "--jsonl", at("merged.jsonl")}
+	for i := range 2 {
+		args := append(sweep, "--jsonl", at("merged.jsonl"), "--shard", fmt.Sprintf("%d/2", i))
+		if status, _, stderr := command(t, args...); status != 0 {
+			t.Fatalf("status %d: %s", status, stderr)
+		}
+		merge = append(merge, at(fmt.Sprintf("merged.shard-000%d-of-0002.jsonl", i)))
+	}
+	status, _, stderr := command(t, append(merge, "--no-refine")...)
+	if status != 2 || !strings.Contains(stderr, "goes on by cross-validation: merge without --no-refine") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+	if merged := last(merge...); fmt.Sprint(merged) != fmt.Sprint(s) {
+		t.Errorf("merged: %+v, expected %+v", merged, s)
 	}
 }

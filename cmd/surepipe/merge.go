@@ -234,8 +234,15 @@ func (f *mergeCommand) refine(run *sweepCommand, set *surepipe.Shards) (err erro
 		run.coefficients, run.line = coefficientFlags{}, bar.New(f.cmd)
 		run.note(study.NewNote(warning.NotRefined, "the minimizer is that of the grid: the same surepipe sweep with "+
 			"--jsonl %s --resume refines it", f.jsonl))
-		run.sweep, err = set.Alone(f.cmd.Context(), run.grids.Rule)
-		return err
+		if run.sweep, err = set.Alone(f.cmd.Context(), run.grids.Rule); err != nil {
+			return err
+		}
+		run.sweep.Options.Fallback = !cmd.Flags().Changed("criterion")
+		if c := run.sweep.Options.Criterion; run.sweep.FallsBack() {
+			return study.Errorf("%s is not defined next to its least, where one machine goes on by cross-validation: "+
+				"merge without --no-refine, or give shards --criterion cv", c)
+		}
+		return nil
 	}
 	files, err := f.files(set)
 	if err != nil {
