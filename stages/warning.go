@@ -114,8 +114,8 @@ func (r *Risk) warnOfLikelihood(add func(k *warning.Kind, format string, args ..
 }
 
 // Dispersion is the ratio of the variance of y about the fit, by the degrees of freedom that are left, to that of the
-// likelihood, and its standard error where y is of counts that the likelihood describes; 0 where it is not known, or says
-// nothing.
+// likelihood, and its standard error where y is of counts that the likelihood describes; 0 where it is not known, or
+// says nothing.
 func (r *Risk) Dispersion() (ratio, stdErr float64) {
 	t, free := r.LossTerms, 1-r.Trace.Trace/float64(r.D)
 	if t == nil || t.Binary || !(free > 0) {
