@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat"
 
 	"surepipe/internal/lists"
-	"surepipe/internal/noise"
 	"surepipe/linops"
 	"surepipe/risk"
 )
@@ -43,15 +40,19 @@ func (p *Problem) FullModel(y []float64) (*FullModel, error) {
 	if len(y) != p.D {
 		return nil, fmt.Errorf("y has %d values and X %d rows", len(y), p.D)
 	}
-	constant := 0.0
-	if p.means != nil {
-		constant = 1 / float64(p.D)
-	}
-	of, err := risk.NewLeastSquares(x, kept, constant)
+	of, err := risk.NewLeastSquares(x, kept, p.ofConstant())
 	if err != nil {
 		return nil, err
 	}
 	return &FullModel{p, y, kept, x, of}, nil
+}
+
+// ofConstant is the leverage of an intercept, 0 without one.
+func (p *Problem) ofConstant() float64 {
+	if p.means == nil {
+		return 0
+	}
+	return 1 / float64(p.D)
 }
 
 // Debiased are the coefficients in the units of the original columns without the bias of the
@@ -99,77 +100,6 @@ func (p *Problem) identifiedColumns() (kept []int, x *mat.Dense, err error) {
 		return nil, nil, fmt.Errorf("%w: X has %d columns and %d rows", ErrTooFewRows, len(kept), p.D)
 	}
 	return kept, x, nil
-}
-
-// Comparable reports whether the full model is so small that nobody has to ask for it.
-func (p *Problem) Comparable() bool {
-	return float64(p.D)*float64(p.P)*float64(p.P) <= mostCompared
-}
-
-// mostCompared bounds the work that nobody has asked for: d p^2.
-const mostCompared = 4e8
-
-// residuals are those of the model.
-func (m *FullModel) residuals() []float64 {
-	mean := 0.0
-	if m.p.means != nil {
-		mean = stat.Mean(m.y, nil)
-	}
-	return m.of.Residuals(lists.Make(len(m.y), func(i int) float64 { return m.y[i] - mean }))
-}
-
-// Doubts are what the residuals tell of the noise: whether it is uneven, and observations that are far from what the
-// others predict.
-type Doubts struct {
-	Uneven noise.Uneven
-	// Column is that by which the noise differs, or -1 for the fitted value.
-	Column   int
-	Outliers []risk.Outlier
-}
-
-// leastResidual is the part of the greatest observation below which residuals are rounding errors.
-const leastResidual = 1e-9
-
-// Doubts looks at the residuals.
-func (m *FullModel) Doubts() (d Doubts) {
-	residual := m.residuals()
-	if floats.Norm(residual, math.Inf(1)) > leastResidual*floats.Norm(m.y, math.Inf(1)) {
-		d.Outliers = m.of.Outliers(residual)
-	}
-	d.Uneven, d.Column = m.uneven(residual)
-	return d
-}
-
-// uneven compares the variances of the residuals between fifths of the observations, by the fitted value and by each
-// column ([noise.UnevenBy]). column is that by which they differ most, in whose units LeastAt and GreatestAt are, or -1
-// for the fitted value.
-func (m *FullModel) uneven(residual []float64) (u noise.Uneven, column int) {
-	p := m.p
-	fitted := floats.SubTo(make([]float64, p.D), m.y, residual)
-	for i, h := range m.of.Leverages {
-		residual[i] /= math.Sqrt(max(1-h, leastLeft))
-	}
-	u = noise.UnevenBy(residual, 1+len(m.columns), func(yield func(noise.Grouping) bool) {
-		var g noise.Grouping
-		g.Fifths(noise.ByFitted, fitted)
-		for k := 0; yield(g) && k < len(m.columns); k++ {
-			g.Fifths(strconv.Itoa(m.columns[k]), mat.Col(fitted, m.columns[k], m.x))
-		}
-	})
-	column, err := strconv.Atoi(u.By)
-	if err != nil {
-		return u, -1
-	}
-	for _, at := range []*float64{&u.LeastAt, &u.GreatestAt} {
-		if p.scales != nil {
-			*at *= p.scales[column]
-		}
-		if p.means != nil {
-			*at += p.means[column]
-		}
-	}
-	u.By = noise.ByColumn
-	return u, column
 }
 
 // leastLeft is the least that counts as left of a leverage.

@@ -27,43 +27,45 @@ const mostScored = 2e9
 //
 //	||z_j|| sqrt(2 log p)   on columns of norm sqrt(d), with ||z_j|| of the same LASSO,
 //
-// and the debiased coefficient and its standard error, which need no sigma2, are those of
+// and the debiased coefficient and its standard errors, which need no sigma2, are those of
 // [risk.DebiasByScores] with df degrees of freedom, the divergence of y -> mu_hat at y (Bellec and
 // Zhang 2022, who show them to be asymptotically normal for normal rows of X and a column x_j whose
 // regression on the others is sparse).
-func (p *Problem) DebiasedByScores(ctx context.Context, y, muHat, b []float64, df float64) (debiased,
-	stdErrs []float64, err error) {
+func (p *Problem) DebiasedByScores(ctx context.Context, y, muHat, b []float64, df float64) (of Debiased,
+	err error) {
 	dense := linops.StructureOf(p.Operator).Dense
 	active := lists.Places(len(b), func(j int) bool { return b[j] != 0 && !slices.Contains(p.levels, j) })
 	switch {
 	case !p.rows || dense == nil:
-		return nil, nil, errors.New("the operator is not a matrix")
+		return of, errors.New("the operator is not a matrix")
 	case p.loss != nil:
-		return nil, nil, errors.New("the observations have weights or a loss of their own")
+		return of, errors.New("the observations have weights or a loss of their own")
 	case !(df < float64(p.D)):
-		return nil, nil, fmt.Errorf("the fit has %.4g degrees of freedom, expected fewer than the %d observations",
+		return of, fmt.Errorf("the fit has %.4g degrees of freedom, expected fewer than the %d observations",
 			df, p.D)
 	case float64(len(active))*float64(p.D)*float64(p.P) > mostScored:
-		return nil, nil, fmt.Errorf("%d regressions of a column on the others, of %d x %d, would take too long",
+		return of, fmt.Errorf("%d regressions of a column on the others, of %d x %d, would take too long",
 			len(active), p.D, p.P)
 	}
 	x, norms := unitColumns(dense())
 	residual := floats.SubTo(make([]float64, p.D), y, muHat)
-	debiased, stdErrs = slices.Repeat([]float64{math.NaN()}, p.P), slices.Repeat([]float64{math.NaN()}, p.P)
+	for _, to := range []*[]float64{&of.Values, &of.Factors, &of.Robust} {
+		*to = slices.Repeat([]float64{math.NaN()}, p.P)
+	}
 	for _, j := range active {
 		column := mat.Col(nil, j, x)
 		z, err := p.score(ctx, x, j)
 		if err != nil {
-			return nil, nil, err
+			return of, err
 		}
-		shift, stdErr := risk.DebiasByScores(z, column, residual, df)
+		shift, stdErr, robust := risk.DebiasByScores(z, column, residual, df)
 		unit := norms[j]
 		if p.scales != nil {
 			unit *= p.scales[j]
 		}
-		debiased[j], stdErrs[j] = (b[j]*norms[j]+shift)/unit, stdErr/unit
+		of.Values[j], of.Factors[j], of.Robust[j] = (b[j]*norms[j]+shift)/unit, stdErr/unit, robust/unit
 	}
-	return debiased, stdErrs, nil
+	return of, nil
 }
 
 // unitColumns returns a copy of x whose columns have norm sqrt(d), and the factors by which they

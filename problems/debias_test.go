@@ -59,10 +59,11 @@ func TestDebiasedCoefficientsCoverTheTruth(t *testing.T) {
 				df++
 			}
 		}
-		debiased, stdErrs, err := problem.DebiasedByScores(context.Background(), y, mu, b, df)
+		of, err := problem.DebiasedByScores(context.Background(), y, mu, b, df)
 		if err != nil {
 			t.Fatal(err)
 		}
+		debiased, stdErrs := of.Values, of.Factors
 		coefficients := problem.Coefficients(b)
 		for j := range b {
 			if (b[j] == 0) != math.IsNaN(debiased[j]) {

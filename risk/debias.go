@@ -214,19 +214,21 @@ type Debiased struct{ Shift, Variance, Robust, Residual []float64 }
 //
 // with df the degrees of freedom of the LASSO, the divergence (Bellec and Zhang 2022, who assume
 // normal rows of X and a sparse regression of x_j on the other columns; the noise's variance is not
-// needed). standardError is the square root of that variance. Both are NaN where df >= d.
-func DebiasByScores(z, x, residual []float64, df float64) (shift, standardError float64) {
+// needed). standardError is the square root of that variance, and robust that of sum_i z_i^2 residual_i^2 in the place
+// of ||residual||^2 ||z||^2/d, for noise whose variance differs. All are NaN where df >= d.
+func DebiasByScores(z, x, residual []float64, df float64) (shift, standardError, robust float64) {
 	d := float64(len(residual))
 	if !(df < d) {
-		return math.NaN(), math.NaN()
+		return math.NaN(), math.NaN(), math.NaN()
 	}
-	zx, zr, zz, rr := 0.0, 0.0, 0.0, 0.0
+	zx, zr, zz, rr, both := 0.0, 0.0, 0.0, 0.0, 0.0
 	for i, v := range z {
 		zx += v * x[i]
 		zr += v * residual[i]
 		zz += v * v
 		rr += residual[i] * residual[i]
+		both += v * v * residual[i] * residual[i]
 	}
 	left := 1 - df/d
-	return zr / (left * zx), math.Sqrt(rr/d*zz) / (left * math.Abs(zx))
+	return zr / (left * zx), math.Sqrt(rr/d*zz) / (left * math.Abs(zx)), math.Sqrt(both) / (left * math.Abs(zx))
 }

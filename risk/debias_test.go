@@ -82,7 +82,7 @@ func TestDebiasedIsLeastSquares(t *testing.T) {
 			t.Errorf("variance %d by residuals is %g, expected %g", j, debiased.Robust[j], robust)
 		}
 		// Without degrees of freedom the formula for any score is the same.
-		if s, se := risk.DebiasByScores(z.RawVector().Data, mat.Col(nil, j, x), residual.RawVector().Data,
+		if s, se, _ := risk.DebiasByScores(z.RawVector().Data, mat.Col(nil, j, x), residual.RawVector().Data,
 			0); math.Abs(s-shift[j]) > 1e-8*(math.Abs(s)+math.Abs(b.AtVec(j))) ||
 			math.Abs(se*se/(mat.Dot(&residual, &residual)/d*variance[j])-1) > 1e-8 {
 			t.Errorf("by scores: %g ± %g, expected %g", s, se, shift[j])
@@ -101,8 +101,15 @@ func TestDebiasRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if s, se := risk.DebiasByScores([]float64{1}, []float64{1}, []float64{1}, 1); !math.IsNaN(s) || !math.IsNaN(se) {
-		t.Errorf("df = d: %g, %g", s, se)
+	if s, se, robust := risk.DebiasByScores([]float64{1}, []float64{1}, []float64{1}, 1); !math.IsNaN(s) ||
+		!math.IsNaN(se) || !math.IsNaN(robust) {
+		t.Errorf("df = d: %g, %g, %g", s, se, robust)
+	}
+	// By hand: residuals of equal size make the two errors one, and others weigh by their squares.
+	for e, want := range map[[2]float64]float64{{3, -3}: 3 * math.Sqrt(5) / 2.5, {3, 0}: 3 / 2.5} {
+		if _, _, robust := risk.DebiasByScores([]float64{1, 2}, []float64{1, 2}, e[:], 1); math.Abs(robust-want) > 1e-12 {
+			t.Errorf("residuals %g: the error by them is %g, expected %g", e, robust, want)
+		}
 	}
 }
 

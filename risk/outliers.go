@@ -22,9 +22,9 @@ const (
 	// noise is normal, and one many times that of the others: a residual of the same heavy tail, of index a, is so
 	// with the probability apart^-a, whatever its size.
 	chanceOfOutlier, apart = 1e-3, 5
-	// mostOutliers are left out, one after the other, of which the last must stand out: two wrong values hide each
-	// other.
-	mostOutliers = 3
+	// At most mostOutliers are left out, but no more than one in leastRows beyond fewOutliers, one after the other, of
+	// which the last must stand out: wrong values hide each other.
+	mostOutliers, fewOutliers, leastRows = 10, 3, 10
 )
 
 // Outliers are the observations that no other has prepared for, by the residuals of regressions without them.
@@ -51,7 +51,7 @@ func (l *LeastSquares) Outliers(residual []float64) (all []Outlier) {
 	}
 	var without [][]float64
 	told := 0
-	for range mostOutliers {
+	for range min(mostOutliers, max(fewOutliers, n/leastRows)) {
 		i := most()
 		r := size(i)
 		if free--; free < 2 || r == 0 {

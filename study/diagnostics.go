@@ -45,18 +45,13 @@ func Diagnose(p *problems.Problem, data problems.Data, risk pipeline.Risk) *Diag
 // Notes are the warnings of the fit about its data: coefficients without bound, noise whose variance differs, and
 // values of y that are far from what the others predict.
 func (d *Diagnostics) Notes() (all Notes) {
-	if d.unbounded(&all); !d.Problem.Comparable() {
-		return all
-	}
-	full, err := d.full()
-	if err != nil {
-		return all
-	}
-	d.outliers(&all, full.Outliers)
-	if u := full.Uneven; u.Sure() {
-		by := "the fitted value"
-		if full.Column >= 0 {
-			by = CoefficientNames(d.Data, d.Problem)[full.Column]
+	d.unbounded(&all)
+	doubts := d.doubts()
+	d.outliers(&all, doubts.Outliers)
+	if u := doubts.Uneven; u.Sure() {
+		by := "the " + u.By
+		if doubts.Column >= 0 {
+			by = CoefficientNames(d.Data, d.Problem)[doubts.Column]
 		}
 		all.Add(warning.UnevenNoise, "the variance of the noise about least squares is %.3g where %s is about %.3g, "+
 			"and %.3g where it is about %.3g: sigma2, SURE, GCV and error bars take it for the same everywhere; "+
@@ -65,6 +60,19 @@ func (d *Diagnostics) Notes() (all Notes) {
 			u.Greatest, u.GreatestAt)
 	}
 	return all
+}
+
+// doubts are those of the full model, or of another that there is.
+func (d *Diagnostics) doubts() (none problems.Doubts) {
+	if d.Problem.Comparable() {
+		if full, err := d.full(); err == nil {
+			return full.Doubts
+		}
+	}
+	if m := d.Problem.Plain(d.Data.Y, d.Risk.DenseB()); m != nil {
+		return m.Doubts()
+	}
+	return none
 }
 
 // outliers notes values of y that are far from what the others predict.
@@ -110,8 +118,12 @@ func (d *Diagnostics) Coefficients(ctx context.Context, sigma2 float64) (c Coeff
 		errs = of.Factors
 		floats.Scale(math.Sqrt(sigma2), errs)
 	case errors.Is(err, problems.ErrTooFewRows):
-		if debiased, errs, err = p.DebiasedByScores(ctx, data.Y, risk.MuHat, all, risk.Trace.Trace); err == nil {
-			c.DebiasedBy = ByScores
+		var of problems.Debiased
+		if of, err = p.DebiasedByScores(ctx, data.Y, risk.MuHat, all, risk.Trace.Trace); err == nil {
+			c.DebiasedBy, debiased, errs = ByScores, of.Values, of.Factors
+			if d.doubts().Uneven.Sure() {
+				c.DebiasedSigma2, errs = ByResiduals, of.Robust
+			}
 		}
 	case p.Likelihood():
 		var of problems.Debiased

@@ -30,6 +30,7 @@ const (
 	ByRow        = "row"
 	ByColumn     = "column"
 	ByFitted     = "fitted value"
+	ByWeight     = "weight"
 )
 
 const (

@@ -55,9 +55,9 @@ var (
 		Do:      "raise `--lambda`, or choose `--criterion cv`",
 		Samples: "there is no leave-group-out, and none of them is in its mean"})
 	Overdispersed = row(Kind{Code: "overdispersed", Severity: Caution,
-		Says: "with `--loss poisson` or `logistic` of several trials: y varies more than half as much again about the " +
-			"fit as the likelihood has it, as where counts come in clusters, zeros are too many, a column is missing or " +
-			"weights are no numbers of trials: AIC and BIC ask for too large a model; standard errors of " +
+		Says: "with `--loss poisson` or `logistic` of several trials: y varies more than half as much again about " +
+			"the fit as the likelihood has it, as where counts come in clusters, zeros are too many, a column is " +
+			"missing or weights are no numbers of trials: AIC and BIC ask for too large a model; standard errors of " +
 			"coefficients are by the residuals then",
 		Do:      "choose by `--criterion alo` or `cv`",
 		Samples: "y varies more about the fit than the likelihood has it: AIC and BIC ask for too large a model"})

@@ -66,7 +66,8 @@ var (
 	UnevenNoise = row(Kind{Code: "uneven-noise", Severity: Caution, Run: true,
 		Says: "the noise of an image or a sequence is stronger where its values are large, as that of counts, or in " +
 			"some places or channels, or that of a matrix of low rank is below `sigma2` in some rows or columns, or " +
-			"that of a regression depends on a column or the fitted value, or a series is noisier at some volumes: " +
+			"that of a regression depends on a column, the fitted value or weights, or a series is noisier at some " +
+			"volumes: " +
 			"`sigma2`, SURE, GCV, leave-one-out and error bars take it for the same everywhere",
 		Do: "of counts take 2 sqrt(y + 3/8), or `noise: anscombe` in a specification; divide y, or each channel, " +
 			"row or column, by the standard deviation of its noise; start from raw values; of a regression choose by " +

@@ -18,7 +18,8 @@ column j (Zhang and Zhang 2014), here least squares with all columns, and its st
 variance SIGMA2; for a coefficient chosen before y was seen, not for having been selected
 `,
 	study.ByScores: `debiased: b_j + <z_j, y - mu_hat> / ((1 - df/d) <z_j, x_j>), with z_j the residual of a LASSO of
-column j on the others (Bellec and Zhang 2022), and its standard error, which needs no sigma2;
+column j on the others (Bellec and Zhang 2022), and its standard error, which needs no sigma2,
+by the squared residuals where the noise is uneven;
 for rows of X that are about normal, columns with sparse regressions on each other, and a
 coefficient chosen before y was seen, not for having been selected
 `,
