@@ -66,10 +66,12 @@ func divided(data *Contents, values []float64) []float64 {
 	})
 }
 
-// column is what the observed entries of one say of its unit.
+// column is what the observed entries of one say of its unit. Where more than three in four are the same, as of pixels at
+// the border of pictures, it says how often they differ, and nothing of a unit: steady.
 type column struct {
 	place, entries int
 	deviation      float64
+	steady         bool
 }
 
 // deviations are the standard deviations of the columns of a matrix, or of the observed entries of those that have
@@ -110,7 +112,8 @@ func deviations(data problems.Data) []column {
 		d := y - means[of[i]]/sums[of[i]]
 		all[of[i]].deviation += weight(i) * d * d
 	}
-	for j := range all {
+	for j, n := range majorities(data.Y, of, len(all)) {
+		all[j].steady = 4*n > 3*all[j].entries
 		all[j].place, all[j].deviation = known[j], math.Sqrt(all[j].deviation/sums[j])
 		if all[j].deviation <= roundingOfColumn*math.Abs(means[j]/sums[j]) {
 			all[j].deviation = 0
@@ -119,14 +122,36 @@ func deviations(data problems.Data) []column {
 	return all
 }
 
+// majorities are, of the columns of values, how many have the value that more than half have; less than half where there
+// is none (Boyer and Moore 1991).
+func majorities(y []float64, of []int, columns int) []int {
+	values, leads, counts := make([]float64, columns), make([]int, columns), make([]int, columns)
+	for i, j := range of {
+		switch {
+		case leads[j] == 0:
+			values[j], leads[j] = y[i], 1
+		case values[j] == y[i]:
+			leads[j]++
+		default:
+			leads[j]--
+		}
+	}
+	for i, j := range of {
+		if values[j] == y[i] {
+			counts[j]++
+		}
+	}
+	return counts
+}
+
 // spread is that of the columns' standard deviations: the least and the greatest, but for strays.
 type spread struct{ least, most column }
 
-// spreadOf looks at the columns of at least [leastEntries] entries, or at all where there is none.
+// spreadOf looks at the columns of at least [leastEntries] entries that are not steady, or at all where there is none.
 func spreadOf(all []column) (s spread) {
 	for _, least := range []int{leastEntries, 0} {
 		varying := slices.DeleteFunc(slices.Clone(all), func(c column) bool {
-			return c.entries < least || !(c.deviation > 0) || math.IsInf(c.deviation, 0)
+			return c.entries < least || least > 0 && c.steady || !(c.deviation > 0) || math.IsInf(c.deviation, 0)
 		})
 		if len(varying) == 0 {
 			continue

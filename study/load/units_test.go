@@ -1,0 +1,38 @@
+package load
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"surepipe/problems"
+)
+
+// Columns of other units have other standard deviations, of which one with the same value in most rows, as of a pixel
+// at the border of pictures, says nothing, unless all are such.
+func TestColumnsOfOneValueSayNothingOfUnits(t *testing.T) {
+	for _, c := range []struct {
+		unit, often float64 // of the fourth column, and how often it is not 0
+		all         bool    // others too
+		different   bool
+	}{{0.05, 1, false, true}, {1, 0.02, false, false}, {0.05, 0.5, false, true}, {0.05, 0.02, false, false},
+		{0.05, 0.1, true, true}, {1, 0.1, true, false}} {
+		rng := rand.New(rand.NewPCG(4, 2))
+		y := make([]float64, 4*300)
+		for i := range y {
+			often, unit := 1.0, 1.0
+			if i%4 == 3 {
+				unit = c.unit
+			}
+			if i%4 == 3 || c.all {
+				often = c.often
+			}
+			if rng.Float64() < often {
+				y[i] = unit * rng.NormFloat64()
+			}
+		}
+		s := spreadOf(deviations(problems.Data{Y: y, YShape: []int{300, 4}}))
+		if s.different() != c.different {
+			t.Errorf("%+v: %+v", c, s)
+		}
+	}
+}
