@@ -32,10 +32,10 @@ const (
 // it leaves out, of columns that depend on each other those that do not, and of columns that are not fewer than the
 // rows those that b has, where these are at most half as many. It is nil where there is none, or it is not
 // [Problem.Comparable].
-func (p *Problem) Plain(y, b []float64) *FullModel {
+func (p *Problem) Plain(y []float64, b func() []float64) *FullModel {
 	known := linops.StructureOf(p.Operator)
 	w := loss.Weighing(p.loss)
-	if !p.rows || known.Dense == nil || p.outcomes > 0 || !loss.Quadratic(p.loss) || len(y) != p.D || len(b) < p.P ||
+	if !p.rows || known.Dense == nil || p.outcomes > 0 || !loss.Quadratic(p.loss) || len(y) != p.D ||
 		slices.Contains(w, 0) || p.D*p.P > mostLooked {
 		return nil
 	}
@@ -43,7 +43,8 @@ func (p *Problem) Plain(y, b []float64) *FullModel {
 	kept := lists.Places(p.P, func(j int) bool { return p.counts(j, x.ColView(j)) })
 	few := !p.identified(p.P - len(kept))
 	if few {
-		kept = slices.DeleteFunc(kept, func(j int) bool { return b[j] == 0 })
+		fit := b()
+		kept = slices.DeleteFunc(kept, func(j int) bool { return j >= len(fit) || fit[j] == 0 })
 	}
 	if n := len(kept); n == 0 || few && 2*n > p.D || float64(p.D)*float64(n)*float64(n) > mostCompared {
 		return nil

@@ -60,7 +60,7 @@ func TestDoubtsWithoutAFullModel(t *testing.T) {
 				if _, err := p.FullModel(y); err == nil {
 					t.Fatalf("%s: there is a full model", c.name)
 				}
-				d := p.Plain(y, b).Doubts()
+				d := p.Plain(y, func() []float64 { return b }).Doubts()
 				if d.Uneven.Sure() {
 					told[flaw]++
 				}

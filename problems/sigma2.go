@@ -111,7 +111,7 @@ func observed(s *spec.Spec, data Data) (o noise.Observed, err error) {
 	o = noise.Observed{
 		Y: data.Y, Shape: data.YShape, Regression: s.Regression(), Selection: s.Selects(), Unordered: s.Unordered(),
 		LowRank: s.LowRank(), Sparse: s.BesideSparse(), Sequences: s.Sequences(), Image: s.Images(),
-		Whitened: s.Noise() != "",
+		Whitened: s.Noise() != "" && !s.Counts(),
 	}
 	if o.Places, o.Whole, _, err = s.Sampled(); err != nil {
 		return o, err

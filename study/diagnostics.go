@@ -69,7 +69,7 @@ func (d *Diagnostics) doubts() (none problems.Doubts) {
 			return full.Doubts
 		}
 	}
-	if m := d.Problem.Plain(d.Data.Y, d.Risk.DenseB()); m != nil {
+	if m := d.Problem.Plain(d.Data.Y, d.Risk.DenseB); m != nil {
 		return m.Doubts()
 	}
 	return none

@@ -3,10 +3,13 @@ package main
 import (
 	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/images"
@@ -62,6 +65,44 @@ func TestCountsOfImageFiles(t *testing.T) {
 		}
 		if math.Abs(o["sure"].(float64)-want.(float64)) > 1e-9 {
 			t.Errorf("%s: SURE %v, want %v", name, o["sure"], want)
+		}
+	}
+}
+
+// Counts times the gain of a camera are told by the noise of their transform, and counts are not. Counts of which half
+// has next to none, whose transform has little noise there, are marked as other images are.
+func TestGainOfCounts(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.WriteFile(at("s.yaml"), []byte("data: d.npy\noperator: identity\nnoise: anscombe\nterms: [{operator: "+
+		"gradient, regularizer: {joint-l2: 2}}]\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		gain, dark float64
+		told       string
+	}{{1, 20, ""}, {3, 20, "not-counts"}, {1, 0.2, "clipped"}} {
+		rng := rand.New(rand.NewPCG(8, 8))
+		counts := floats("y", make([]float64, 96*96), 96, 96)
+		for i := range counts.Data {
+			mean := c.dark
+			if i%96 > 48 {
+				mean = 40
+			}
+			counts.Data[i] = c.gain * distuv.Poisson{Lambda: mean, Src: rng}.Rand()
+		}
+		if err := dataio.WriteNPY(at("d.npy"), counts); err != nil {
+			t.Fatal(err)
+		}
+		told := map[string]bool{}
+		warned, _ := object(t, "run", "--spec", at("s.yaml"))["warnings"].([]any)
+		for _, w := range warned {
+			told[w.(map[string]any)["code"].(string)] = true
+		}
+		for _, code := range []string{"not-counts", "clipped"} {
+			if told[code] != (code == c.told) {
+				t.Errorf("%+v: %v", c, told)
+			}
 		}
 	}
 }

@@ -132,7 +132,7 @@ func (l *loader) pixels(name string, p place, a *dataio.Array, line int) error {
 	case name == "y" && p.set.IsImage() && a.Depth.Bits == 1:
 		return l.Errorf(line, "%s: is an image of 1 bit, expected at least 8: black and white are no numbers with "+
 			"normal noise", p.path)
-	case l.counts():
+	case l.Counts():
 		if p.set.IsImage() {
 			a.Levels()
 		}

@@ -128,7 +128,8 @@ func (s *Spec) Noise() Noise {
 	return s.noise.row.name
 }
 
-func (s *Spec) counts() bool { return s.noise != nil && s.noise.row.counts != nil }
+// Counts says that y are counts, transformed so that their noise is white.
+func (s *Spec) Counts() bool { return s.noise != nil && s.noise.row.counts != nil }
 
 // whiten replaces y and mu by the whitened ones. s has its arrays.
 func (s *Spec) whiten(data *Data) error {
@@ -314,7 +315,7 @@ func (b *builder) whitened(a, measured built) (built, built, error) {
 	switch {
 	case b.noise == nil:
 		return a, measured, nil
-	case b.counts():
+	case b.Counts():
 		b.parts.Original = b.noise.row.back
 		return a, measured, nil
 	}

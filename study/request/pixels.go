@@ -38,6 +38,7 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 	if r.Correlation != "" || !r.LossOf().Squared() {
 		return
 	}
+	r.noteGain(data, sigma2)
 	m, image := problems.ImageOf(r.Problem, data)
 	var u noise.Uneven
 	switch {
@@ -87,6 +88,23 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 		r.note(study.NewNote(warning.CorrelatedPixels, "the noise of channels %d and %d, counted from 0, has a "+
 			"correlation of %.2g, and criteria and error bars take it for independent; start from the raw image, or "+
 			"denoise each channel alone", s.First, s.Second, s.Channels))
+	}
+}
+
+// mostCounted is how many times the variance of transformed counts may be that of their noise.
+const mostCounted = 1.7
+
+// noteGain says that the noise of transformed counts is larger than that of counts, as of a camera that has a gain.
+func (r *Request) noteGain(data problems.Data, sigma2 float64) {
+	if data.Spec == nil || !data.Spec.Counts() {
+		return
+	}
+	e, err := problems.EstimateSigma2(noise.MethodSmoothBlocks, r.Problem, data)
+	if err == nil && e.Sigma2*(1-3*e.RelStdErr) > mostCounted*sigma2 {
+		r.note(study.NewNote(warning.NotCounts, "the variance of the noise is %.3g in the smoothest parts of the "+
+			"transformed counts, where that of counts is 1, and sigma2 is %.3g: y is a multiple of counts, or has other "+
+			"noise besides, and SURE is wrong; divide y by its gain, the variance over the mean in an even "+
+			"part", e.Sigma2, sigma2))
 	}
 }
 
