@@ -25,7 +25,8 @@ var (
 		Says: "with `--loss poisson`: values of y, times the weights of the observations, are no whole numbers: the " +
 			"variance of such values is not their mean, so that AIC and BIC are not those of a likelihood; with " +
 			"`noise: anscombe`: the smoothest parts of an image have more noise than counts have, and SURE is wrong",
-		Do: "divide the values of a camera by its gain; give counts, with `--exposure` where they are rates, or choose by `--criterion cv`"})
+		Do: "divide the values of a camera by its gain; give counts, with `--exposure` where they are rates, or " +
+			"choose by `--criterion cv`"})
 	Mismatch = row(Kind{Code: "operator", Severity: Caution, Run: true,
 		Says: "an operator of one's own, in Go, is not linear, or its second function is not the adjoint of the " +
 			"first: the estimate and its divergence are wrong",

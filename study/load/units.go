@@ -66,8 +66,8 @@ func divided(data *Contents, values []float64) []float64 {
 	})
 }
 
-// column is what the observed entries of one say of its unit. Where more than three in four are the same, as of pixels at
-// the border of pictures, it says how often they differ, and nothing of a unit: steady.
+// column is what the observed entries of one say of its unit. Where more than three in four are the same, as of pixels
+// at the border of pictures, it is steady, and says how often they differ, and nothing of a unit.
 type column struct {
 	place, entries int
 	deviation      float64
@@ -122,8 +122,8 @@ func deviations(data problems.Data) []column {
 	return all
 }
 
-// majorities are, of the columns of values, how many have the value that more than half have; less than half where there
-// is none (Boyer and Moore 1991).
+// majorities are, of the columns of values, how many have the value that more than half have; less than half where
+// there is none (Boyer and Moore 1991).
 func majorities(y []float64, of []int, columns int) []int {
 	values, leads, counts := make([]float64, columns), make([]int, columns), make([]int, columns)
 	for i, j := range of {

@@ -102,8 +102,8 @@ func (r *Request) noteGain(data problems.Data, sigma2 float64) {
 	e, err := problems.EstimateSigma2(noise.MethodSmoothBlocks, r.Problem, data)
 	if err == nil && e.Sigma2*(1-3*e.RelStdErr) > mostCounted*sigma2 {
 		r.note(study.NewNote(warning.NotCounts, "the variance of the noise is %.3g in the smoothest parts of the "+
-			"transformed counts, where that of counts is 1, and sigma2 is %.3g: y is a multiple of counts, or has other "+
-			"noise besides, and SURE is wrong; divide y by its gain, the variance over the mean in an even "+
+			"transformed counts, where that of counts is 1, and sigma2 is %.3g: y is a multiple of counts, or has "+
+			"other noise besides, and SURE is wrong; divide y by its gain, the variance over the mean in an even "+
 			"part", e.Sigma2, sigma2))
 	}
 }
