@@ -207,7 +207,7 @@ func (s *instance) fly(ctx context.Context, i int, from start, beside bool) *fli
 		p.point, p.err = s.estimate(ctx, i, GridStage, s.weights(i), from)
 	}
 	if beside {
-		stages.Go(compute)
+		go compute()
 	} else {
 		compute()
 	}

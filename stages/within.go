@@ -14,7 +14,7 @@ func Within[T any](ctx context.Context, patience time.Duration, f func() (T, err
 		err error
 	}
 	done := make(chan result, 1)
-	Go(func() {
+	start(func() {
 		var r result
 		r.err = Guard(func() (err error) {
 			r.v, err = f()
@@ -54,17 +54,17 @@ const (
 // waiting is the number of those that are ready.
 var waiting atomic.Int64
 
-// Room makes the stack of a goroutine as large as a solve takes, at once: to grow under many calls, by a factor of 2
+// room makes the stack of a goroutine as large as a solve takes, at once: to grow under many calls, by a factor of 2
 // each time, it is copied with all of them.
 //
 //go:noinline
-func Room() byte {
+func room() byte {
 	var frame [40 << 10]byte
 	return frame[waiting.Load()&1]
 }
 
-// Go runs work on a goroutine, one of those that are ready where there is one.
-func Go(work func()) {
+// start runs work on a goroutine.
+func start(work func()) {
 	select {
 	case ready <- work:
 		return
@@ -72,7 +72,7 @@ func Go(work func()) {
 	}
 	go func() {
 		for {
-			Room()
+			room()
 			work()
 			if work = nil; waiting.Add(1) > mostReady {
 				waiting.Add(-1)

@@ -5,8 +5,6 @@ worker removes when it ends (docs/worker.md)."""
 
 import atexit
 import base64
-import contextlib
-import ctypes
 import itertools
 import json
 import os
@@ -28,8 +26,6 @@ INLINE = 1 << 12  # bytes of the largest array that a message holds: JSON is rea
 TURNED = 1 << 24  # bytes up to which an array in Fortran's order is turned, which numpy does faster than the program
 MAPPED = 1 << 29  # bytes from which on X of a LASSO stays in its file, which the program then does not copy
 SHORTEST = 1.0  # seconds before progress is shown
-SLACK = 1000000  # nanoseconds by which Linux may be late with the program's timers
-_SET_TIMERSLACK, _GET_TIMERSLACK = 29, 30  # of prctl
 _written = json.JSONEncoder(allow_nan=False).encode
 
 
@@ -39,9 +35,8 @@ class Worker:
     def __init__(self):
         memory = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
         own = {"creationflags": 0x200} if os.name == "nt" else {"start_new_session": True}  # Ctrl-C is for Python
-        with _slack():
-            self.process = subprocess.Popen([binary(), "worker", "--directory", memory], stdin=subprocess.PIPE,
-                                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, **own)
+        self.process = subprocess.Popen([binary(), "worker", "--directory", memory], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, **own)
         self.lock, self.ids, self.names = threading.Lock(), itertools.count(1), itertools.count(1)
         self.waiting, self.named, self.said, self.dead = {}, {}, b"", False
         self.readers = [threading.Thread(target=read, daemon=True, name="surepipe")
@@ -229,28 +224,6 @@ class Worker:
         else:
             found = found.copy()
         return found.view(complex)[..., 0] if a.get("complex") and found.dtype.kind == "f" else found
-
-
-@contextlib.contextmanager
-def _slack():
-    """Processes that start within have timers that may be SLACK late: a thread of the runtime of Go looks after the
-    others every 20 microseconds. With late timers a fit to 1198 x 56 numbers takes an eighth less of the processor;
-    of one to 31 x 5 the difference is within the noise."""
-    control = None
-    if sys.platform == "linux":
-        try:
-            control = ctypes.CDLL(None).prctl
-        except (OSError, AttributeError):
-            pass
-    if control is None:
-        yield
-        return
-    before = control(_GET_TIMERSLACK, 0, 0, 0, 0)
-    control(_SET_TIMERSLACK, SLACK, 0, 0, 0)
-    try:
-        yield
-    finally:
-        control(_SET_TIMERSLACK, before, 0, 0, 0)
 
 
 def _message(text):

@@ -52,7 +52,7 @@ def tell(found, but=()):
     while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == HERE:
         level, frame = level + 1, frame.f_back
     for w in found or []:
-        known = worker().info["warnings"].get(w["code"], {})
+        known = worker().info.get("warnings", {}).get(w["code"], {})
         if not known.get("quiet") and w["code"] not in but:
             warnings.warn(KINDS[known.get("severity", "doubt")](w["text"], w["code"]), stacklevel=level)
 

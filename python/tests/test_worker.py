@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import surepipe
-from surepipe._client import SLACK, Request
+from surepipe._client import Request
 
 rng = np.random.default_rng(1)
 X = rng.normal(size=(60, 8))
@@ -206,16 +206,3 @@ def test_a_large_x_of_a_lasso_stays_in_its_file(monkeypatch):
     monkeypatch.setattr(surepipe._client, "INLINE", 1)
     found = surepipe.run("lasso", X, y, lam=5.0)
     assert found["storage"]["bytes"] > 0 and found["residual"] == pytest.approx(wanted["residual"], rel=1e-9)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="timers are late on Linux alone")
-def test_only_the_worker_has_late_timers():
-    def slack(pid):
-        with open(f"/proc/{pid}/timerslack_ns", encoding="ascii") as f:
-            return int(f.read())
-    try:
-        assert slack(os.getpid()) != SLACK
-        assert slack(surepipe.worker().process.pid) == SLACK
-    except PermissionError:
-        pytest.skip("they are not to be read here")
-    assert slack(os.getpid()) != SLACK

@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"surepipe"
-	"surepipe/stages"
 	"surepipe/study"
 	"surepipe/study/request"
 )
@@ -244,7 +243,6 @@ func (w *worker) handle(ctx context.Context, m method, r *jrpc2.Request) (result
 		}
 		defer w.slots.Release(1)
 	}
-	stages.Room()
 	return m.call(w, ctx, r)
 }
 
