@@ -100,6 +100,9 @@ type Doubts struct {
 // leastResidual is the part of the greatest observation below which residuals are rounding errors.
 const leastResidual = 1e-9
 
+// keptBits are those of the greatest observation in which fitted values differ, by about leastResidual of it.
+const keptBits = 30
+
 // Doubts looks at the residuals.
 func (m *FullModel) Doubts() (d Doubts) {
 	residual := m.residuals()
@@ -116,6 +119,11 @@ func (m *FullModel) Doubts() (d Doubts) {
 func (m *FullModel) uneven(residual []float64) (u noise.Uneven, column int) {
 	p := m.p
 	fitted := floats.SubTo(make([]float64, p.D), m.y, residual)
+	// Rows of the same columns have the same fitted value but for rounding errors, which are larger where residuals are.
+	_, exponent := math.Frexp(floats.Norm(m.y, math.Inf(1)))
+	for i, v := range fitted {
+		fitted[i] = math.Ldexp(math.Round(math.Ldexp(v, keptBits-exponent)), exponent-keptBits)
+	}
 	for i, h := range m.of.Leverages {
 		residual[i] /= math.Sqrt(max(1-h, leastLeft))
 	}

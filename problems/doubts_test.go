@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"surepipe/array"
 	"surepipe/problems"
 )
@@ -72,6 +74,37 @@ func TestDoubtsWithoutAFullModel(t *testing.T) {
 		}
 		if told[""] > 0 || float64(told["column"]) < c.uneven || float64(told["weight"]) < c.unweighed {
 			t.Errorf("%s: uneven noise is told %v times", c.name, told)
+		}
+	}
+}
+
+// Rows of the same columns are of one group: by rounding errors of their fitted values, which are larger where residuals
+// are, even noise would be uneven.
+func TestEqualRowsHaveEqualFittedValues(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	for seed := range uint64(20) {
+		for _, weighed := range []bool{false, true} {
+			rng := rand.New(rand.NewPCG(seed, 9))
+			x, y, w := mat.NewDense(1000, 4, nil), make([]float64, 1000), make([]float64, 1000)
+			for i := range y {
+				for j := range 4 {
+					x.Set(i, j, float64(rng.IntN(10)/9))
+				}
+				y[i], w[i] = 2*x.At(i, 0)-x.At(i, 1)+rng.NormFloat64(), math.Exp(rng.NormFloat64())
+			}
+			data := problems.Data{X: x, Y: y, Intercept: true}
+			if weighed {
+				data.Weights = w
+			}
+			p, err := problems.New("ridge", dev, data, problems.Hyper{Lambda: problems.Absolute(1)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if u := p.Plain(y, nil).Doubts().Uneven; u.Sure() {
+				t.Errorf("seed %d, weights %v: %+v", seed, weighed, u)
+			}
+			p.Release()
 		}
 	}
 }
