@@ -119,7 +119,7 @@ func (m *FullModel) Doubts() (d Doubts) {
 func (m *FullModel) uneven(residual []float64) (u noise.Uneven, column int) {
 	p := m.p
 	fitted := floats.SubTo(make([]float64, p.D), m.y, residual)
-	// Rows of the same columns have the same fitted value but for rounding errors, which are larger where residuals are.
+	// Rows of the same columns have the same fitted value but for rounding errors, larger where residuals are.
 	_, exponent := math.Frexp(floats.Norm(m.y, math.Inf(1)))
 	for i, v := range fitted {
 		fitted[i] = math.Ldexp(math.Round(math.Ldexp(v, keptBits-exponent)), exponent-keptBits)

@@ -78,8 +78,8 @@ func TestDoubtsWithoutAFullModel(t *testing.T) {
 	}
 }
 
-// Rows of the same columns are of one group: by rounding errors of their fitted values, which are larger where residuals
-// are, even noise would be uneven.
+// Rows of the same columns are of one group: by rounding errors of their fitted values, which are larger where
+// residuals are, even noise would be uneven.
 func TestEqualRowsHaveEqualFittedValues(t *testing.T) {
 	dev := array.NewHost()
 	defer dev.Close()

@@ -359,21 +359,27 @@ func TestEqualChannelsAreTold(t *testing.T) {
 	}
 }
 
-// An alpha channel of opaque pixels is not denoised, and no channel is named that varies.
+// An alpha channel of opaque pixels is not denoised. No channel is named that varies, or has another value, as a
+// band that was not measured.
 func TestAnAlphaChannelIsRefused(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 5))
-	for _, channels := range []int{2, 3, 4} {
-		values := make([]float64, 8*8*channels)
+	for _, c := range []struct {
+		channels int
+		last     float64
+		alpha    bool
+	}{{2, 1, true}, {4, 1, true}, {4, 255, true}, {3, 1, false}, {4, 0, false}, {2, 0.4, false}} {
+		values := make([]float64, 8*8*c.channels)
 		for i := range values {
-			if values[i] = r.NormFloat64(); i%channels == channels-1 {
-				values[i] = 1
+			if values[i] = r.NormFloat64(); i%c.channels == c.channels-1 {
+				values[i] = c.last
 			}
 		}
-		status, _, stderr := command(t, "run", "--problem", "tv2d", "--data", npyFile(t, values, 8, 8, channels),
+		status, _, stderr := command(t, "run", "--problem", "tv2d", "--data", npyFile(t, values, 8, 8, c.channels),
 			"--sigma2", "1", "--lambda", "1")
-		told := strings.Contains(stderr, fmt.Sprintf("channel %d of y, counted from 0, is 1 everywhere", channels-1))
-		if alpha := channels != 3; told != alpha || alpha != (status == exitUsage) {
-			t.Errorf("%d channels: exit %d, %s", channels, status, stderr)
+		told := strings.Contains(stderr, fmt.Sprintf("channel %d of y, counted from 0, is %g everywhere", c.channels-1,
+			c.last))
+		if told != c.alpha || c.alpha != (status == exitUsage) {
+			t.Errorf("%+v: exit %d, %s", c, status, stderr)
 		}
 	}
 }

@@ -137,13 +137,17 @@ func (f *Source) complete(data *Contents) (err error) {
 	return f.estimateNoise(data)
 }
 
-// opaque refuses an image of two or four channels of which the last alone is the same everywhere, as the alpha channel
-// of opaque pixels is: it holds no noise.
+// opaque refuses an image of two or four channels of which the last alone is the greatest value of pixels everywhere,
+// as the alpha channel of opaque pixels is: it holds no noise. Another value may be that of a band that was not
+// measured, or of a column of a series.
 func opaque(y []float64, shape []int) error {
 	if len(shape) != 3 || shape[2] != 2 && shape[2] != 4 {
 		return nil
 	}
 	n, varies := shape[2], false
+	if len(y) < n || y[n-1] != 1 && y[n-1] != math.MaxUint8 && y[n-1] != math.MaxUint16 {
+		return nil
+	}
 	for i := 0; i < len(y); i += n {
 		if varies = varies || y[i] != y[0]; y[i+n-1] != y[n-1] {
 			return nil
