@@ -99,8 +99,8 @@ func rowsInOrder(notes *Notes, y, e []float64) {
 		notes.Add(warning.CorrelatedRows, "residuals of rows that follow each other have a correlation "+
 			"of %.2f, as rows in the order of time, or of groups or places that no column names: standard errors of "+
 			"coefficients are too small, and rows of other times, groups or places are predicted worse than the "+
-			"criteria say; compare --criterion cv with --blocks N, N beyond the memory, or --groups (or the effect of "+
-			"a column by which the rows are sorted is no straight line)", c)
+			"criteria say; compare --criterion cv, which leaves runs of N rows out together by --blocks N, and groups "+
+			"by --groups (or the effect of a column by which the rows are sorted is no straight line)", c)
 	}
 }
 

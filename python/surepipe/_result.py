@@ -136,7 +136,7 @@ class Path:
         if not math.isfinite(self.optimism):
             return []
         return [("too small by", f"{self.optimism:.3g} ± {_bar(number(self.summary['optimism_stderr']))}",
-                 "the least was looked for; " + self.summary["optimism_leaves_out"])]
+                 "the weight is the one where it is least; " + self.summary["optimism_leaves_out"])]
 
     def frame(self):
         """The points as a pandas data frame, in the order of the weights."""

@@ -193,7 +193,7 @@ _SHARED = """
         is m x p; intercept_, lambda_, risk_ and the like are arrays of m, and path_, fit_, criterion_ and audit_ lists.
     lambda_ : the weight, of the loss 1/2 ||X b - y||^2: scikit-learn's alpha is lambda_ / len(y).
     risk_, risk_stderr_, criterion_ : the criterion at the weight, its standard error, and its name.
-    optimism_ : by how much risk_ is too small because the least was looked for, with a plain number or where it is not
+    optimism_ : by how much risk_ is too small because the weight is the one where it is least, with a plain number or where it is not
         known NaN; what it leaves out is path_.summary["optimism_leaves_out"].
     df_ : degrees of freedom. path_ : the `Path`, None where lam is a number; fit_ : the `Fit`.
     audit_ : fits without some observations beside what the criterion says of them, where they were made.

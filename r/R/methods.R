@@ -1,14 +1,14 @@
 criterion_label <- function(name) {
   if (is.null(name)) return("SURE")
   switch(name, sure = "SURE", gcv = "generalized cross-validation", alo = "leave-one-out",
-         cv = "cross-validation", name)
+         cv = "cross-validation", lgo = "leave-group-out", aic = "AIC", bic = "BIC", name)
 }
 
 print.surepipe <- function(x, digits = max(3, getOption("digits") - 3), ...) {
   cat("\nCall:  ", paste(deparse(x$call), collapse = "\n"), "\n\n", sep = "")
   cat("Coefficients that are not zero:\n")
   b <- x$coefficients
-  print(signif(if (is.matrix(b)) b[rowSums(b != 0) > 0, , drop = FALSE] else b[b != 0], digits))
+  print(if (is.matrix(b)) b[rowSums(b != 0) > 0, , drop = FALSE] else b[b != 0], digits = digits)
   cat("\n", risk_line(x, digits), "\n", sep = "")
   invisible(x)
 }
@@ -17,16 +17,18 @@ print.surepipe <- function(x, digits = max(3, getOption("digits") - 3), ...) {
 risk_line <- function(x, digits, full = FALSE) {
   df <- format(x$df, digits = digits)
   if (isTRUE(x$df_stderr > 1e-9 * x$df)) df <- paste(df, "+-", format(x$df_stderr, digits = 2)) # from probes
-  text <- sprintf("%s, weight %s: %s degrees of freedom", x$penalty, format(x$lambda, digits = digits), df)
+  weight <- if (!is.na(x$lambda)) paste(", weight", format(x$lambda, digits = digits)) else ""
+  text <- sprintf("%s%s: %s degrees of freedom", x$penalty, weight, df)
   if (!is.na(x$risk)) {
     text <- sprintf("%s, %s %s", text, criterion_label(x$criterion), format(x$risk, digits = digits))
     if (!is.na(x$risk_stderr)) text <- sprintf("%s +- %s", text, format(x$risk_stderr, digits = 2))
+    text <- paste0(text, unit_of(x, digits))
   }
   lines <- text
   if (isTRUE(is.finite(x$optimism))) {
-    lines <- c(lines, sprintf("On average too small by %s +- %s, for the least was looked for",
+    lines <- c(lines, sprintf("On average too small by %s +- %s, because the weight is the one where it is least",
                               format(x$optimism, digits = 2), format(x$summary$optimism_stderr, digits = 2)))
-    if (full) lines <- c(lines, strwrap(x$summary$optimism_leaves_out, indent = 2, exdent = 2))
+    if (full) lines <- c(lines, strwrap(paste("It is", x$summary$optimism_leaves_out), indent = 2, exdent = 2))
   }
   for (a in x$audit) {
     lines <- c(lines, sprintf("Held out by refits: %s +- %s, %s of the same observations %s",
@@ -37,9 +39,18 @@ risk_line <- function(x, digits, full = FALSE) {
   paste(lines, collapse = "\n")
 }
 
+# unit_of says what the criterion is a mean of where that is no squared error; of an image it is a sum.
+unit_of <- function(x, digits) {
+  if (!is.null(x$image)) return(sprintf(", %s per value", format(x$risk / length(x$image), digits = digits)))
+  if (is.na(x$risk_stderr)) return("") # AIC and BIC
+  loss <- "mean of minus the log-likelihood"
+  switch(c(x$family, "")[[1]], binomial = , multinomial = sprintf(" (%s)", loss),
+         poisson = sprintf(" (%s, without log y!)", loss), cox = " (mean of minus the partial log-likelihood)", "")
+}
+
 summary.surepipe <- function(object, ...) {
-  structure(object[c("call", "table", "penalty", "lambda", "df", "df_stderr", "criterion", "risk", "risk_stderr", "optimism", "audit",
-                     "trusted", "warnings", "nobs", "p", "summary")], class = "summary.surepipe")
+  structure(object[c("call", "family", "table", "penalty", "lambda", "df", "df_stderr", "criterion", "risk", "risk_stderr",
+                     "optimism", "audit", "trusted", "warnings", "nobs", "p", "summary")], class = "summary.surepipe")
 }
 
 print.summary.surepipe <- function(x, digits = max(3, getOption("digits") - 3), ...) {
@@ -49,7 +60,8 @@ print.summary.surepipe <- function(x, digits = max(3, getOption("digits") - 3), 
   table$`z value` <- table$debiased / table$std.error
   names(table)[1:3] <- c("Estimate", "Debiased", "Std. Error")
   print(as.matrix(table), digits = digits, na.print = "")
-  cat("\n", nrow(x$table) - nrow(table), " of ", nrow(x$table), " coefficients are zero; ", x$nobs, " rows.\n", sep = "")
+  columns <- x$table[!grepl("(Intercept)", rownames(x$table), fixed = TRUE), ]
+  cat("\n", sum(columns$estimate == 0), " of ", nrow(columns), " coefficients are zero; ", x$nobs, " rows.\n", sep = "")
   cat(risk_line(x, digits, full = TRUE), "\n", sep = "")
   for (w in x$warnings) cat(strwrap(paste0("[", w$code, "] ", w$text), exdent = 2), sep = "\n")
   invisible(x)
@@ -215,5 +227,7 @@ glance.surepipe <- function(x, ...) {
 augment.surepipe <- function(x, data = NULL, ...) {
   frame <- data.frame(.fitted = if (x$family == "multinomial") predict(x, type = "class") else unname(fitted(x)))
   if (!x$family %in% c("cox", "multinomial")) frame$.resid <- unname(residuals(x))
-  if (is.null(data)) frame else cbind(data, frame)
+  if (is.null(data)) return(frame)
+  left_out <- if (nrow(frame) < nrow(data)) match(names(x$na.action), rownames(data))
+  cbind(if (length(left_out)) data[-left_out, , drop = FALSE] else data, frame)
 }

@@ -199,7 +199,8 @@ as_response <- function(y, family) {
     return(list(y = as.numeric(y) - 1, levels = levels(y)))
   }
   if (is.factor(y)) {
-    if (family != "binomial") stop("y is a factor: expected numbers with the family ", family, call. = FALSE)
+    if (family != "binomial") stop("y is a factor: expected numbers with the family ", family,
+                                    "; binomial and multinomial take factors", call. = FALSE)
     if (nlevels(y) != 2) {
       stop("y has ", nlevels(y), " levels, expected 2; family = \"multinomial\" takes more", call. = FALSE)
     }
@@ -282,6 +283,10 @@ parts <- function(got, columns, single, classes = NULL) {
 outcome <- function(got, single) {
   criterion <- if (single) NULL else got$summary$criterion
   chosen <- flat(if (single) got$result else got$summary$chosen)
+  if (single) { # that of a sweep's default
+    known <- Filter(function(name) is.finite(number(chosen[[name]])), c("sure", "alo", "gcv"))
+    criterion <- if (length(known) && known[[1]] != "sure") known[[1]]
+  }
   key <- if (is.null(criterion)) "sure" else criterion
   of_fit <- got$result$warnings
   # A doubt about gcv is none about another criterion that was minimized.

@@ -310,7 +310,7 @@ func (f *Source) noteEffects(n *study.Notes, data problems.Data) {
 	}
 	chosen := cmp.Or(strings.Join(data.Effects.Names(), ","), "none")
 	if c.Tried == nil {
-		n.Add(warning.ChosenEffects, "effects: %s, as %s; --effects says otherwise", chosen, c.Why)
+		n.Add(warning.ChosenEffects, "effects: %s, as %s; --effects takes others", chosen, c.Why)
 		return
 	}
 	var others []string
@@ -326,11 +326,11 @@ func (f *Source) noteEffects(n *study.Notes, data problems.Data) {
 	if c.Entries < c.Of {
 		some = fmt.Sprintf(" of %d of %d entries", c.Entries, c.Of)
 	}
-	best, small := c.Tried[c.Best], "which lowers them by less than a hundredth of their standard errors"
+	best, small := c.Tried[c.Best], "which makes them too small by less than a hundredth of their standard errors"
 	if c.Optimism > 0 {
 		small = fmt.Sprintf("and are too small by up to about %s for that", digits.Error(c.Optimism))
 	}
 	n.Add(warning.ChosenEffects, "effects: %s, chosen by leave-one-out of %s%s: %s (others: %s); printed errors take "+
-		"them as given, %s; --effects says otherwise", chosen, by, some, digits.PlusMinus(best.Error, best.StdErr),
+		"the choice as given, %s; --effects takes others", chosen, by, some, digits.PlusMinus(best.Error, best.StdErr),
 		strings.Join(others, ", "), small)
 }

@@ -194,14 +194,14 @@ func (f *Source) noteUnits(n *study.Notes, data problems.Data) {
 	of := fmt.Sprintf("the standard deviations of the columns range from %.3g (%s) to %.3g (%s): ", s.least.deviation,
 		name(s.least), s.most.deviation, name(s.most))
 	if data.Units != nil {
-		n.Add(warning.StandardizedColumns, "%s", of+"columns are divided by them, and weights, criteria and errors "+
-			"are those of the quotients; --standardize=false takes columns as they are")
+		n.Add(warning.StandardizedColumns, "%scolumns are divided by them, and weights, criteria and errors are those "+
+			"of the quotients; where columns are in one unit, switch it off: --standardize", of)
 		return
 	}
-	do := "divide columns by their standard deviations"
+	bad := "%sthe penalty and the printed error are about the largest, and the others' entries may be estimated badly: "
 	if l.Selection && f.LossOf().Squared() {
-		do = "--standardize divides columns by their standard deviations"
+		n.Add(warning.UnscaledColumns, bad+"--standardize divides columns by their standard deviations", of)
+		return
 	}
-	n.Add(warning.UnscaledColumns, "%s", of+"the penalty and the printed error are about the largest, and the others' "+
-		"entries may be estimated badly: "+do)
+	n.Add(warning.UnscaledColumns, bad+"divide columns by their standard deviations", of)
 }

@@ -55,3 +55,23 @@ test_that("arguments that predict does not know are named", {
   expect_error(predict(fit, newx = mtcars), "no argument newx: expected newdata")
   expect_error(predict(fit, mtcars, s = 3), "no argument s")
 })
+
+test_that("augment leaves out the rows that the fit left out", {
+  skip_without_program()
+  fit <- quiet(surepipe(Ozone ~ Temp, airquality))
+  got <- surepipe:::augment.surepipe(fit, airquality)
+  expect_equal(got$Ozone, airquality$Ozone[!is.na(airquality$Ozone)])
+  expect_equal(got$.resid, got$Ozone - got$.fitted)
+})
+
+test_that("a fit at one weight has the criterion of a sweep, and prints in what unit", {
+  skip_without_program()
+  ols <- quiet(surepipe(mpg ~ wt, mtcars, penalty = "ols"))
+  expect_equal(ols$risk, 32 * deviance(lm(mpg ~ wt, mtcars)) / 30^2)
+  expect_output(print(ols), "\nols: 2 degrees of freedom, generalized cross-validation 9.896", fixed = TRUE)
+  expect_output(print(ols), "37.285")
+  counts <- quiet(surepipe(am ~ wt, mtcars, family = "binomial", lambda = 1))
+  expect_identical(counts$criterion, "alo")
+  expect_output(print(counts), "minus the log-likelihood")
+  expect_output(print(summary(counts)), "0 of 1 coefficients are zero")
+})
