@@ -68,8 +68,8 @@ func holdsGCV(f Fitted) []Warning {
 	}
 	return []Warning{warning.GCVLeverages.With("GCV is %.3g, and the error of predicting an observation from the "+
 		"others is %.3g ± %s (alo): GCV puts the mean of the leverages, %.2f, in the place of each, and they "+
-		"spread, with a standard deviation of %.2g; choose --criterion alo or cv", gcv, alo, digits.Error(aloErr),
-		l.Mean, l.SD)}
+		"spread, with a standard deviation of %.2g; choose another criterion, alo or cv",
+		gcv, alo, digits.Error(aloErr), l.Mean, l.SD)}
 }
 
 // mostNear is the share of observations with a leverage near 1 up to which a mean of their left-out errors tells fits

@@ -91,7 +91,7 @@ func EstimateNoise(ctx context.Context, from Source, patch Extent, mask []bool) 
 	}
 	if len(all) == 0 {
 		return Noise{}, fmt.Errorf("series: no patch of %d x %d x %d voxels has noise to estimate sigma from: values "+
-			"are constant or of no full rank; expected sigma", patch[0], patch[1], patch[2])
+			"are constant or of no full rank; give its standard deviation, --sigma", patch[0], patch[1], patch[2])
 	}
 	return smooth(shape, patch, all), nil
 }

@@ -99,8 +99,8 @@ func rowsInOrder(notes *Notes, y, e []float64) {
 		notes.Add(warning.CorrelatedRows, "residuals of rows that follow each other have a correlation "+
 			"of %.2f, as rows in the order of time, or of groups or places that no column names: standard errors of "+
 			"coefficients are too small, and rows of other times, groups or places are predicted worse than the "+
-			"criteria say; compare --criterion cv, which leaves runs of N rows out together by --blocks N, and groups "+
-			"by --groups (or the effect of a column by which the rows are sorted is no straight line)", c)
+			"criteria say; compare --criterion cv with runs of N rows left out together, --blocks N, or with "+
+			"--groups (or the effect of a column by which the rows are sorted is no straight line)", c)
 	}
 }
 
@@ -136,8 +136,8 @@ func (r *Swept) fewGroups(notes *Notes) {
 		return
 	}
 	if _, n := f.Units(len(f.Groups) * max(f.Each, 1)); n < leastGroups {
-		notes.Add(warning.FewGroups, "there are %d groups of %s only: what their errors say of a new group, and of "+
-			"the weight that is best for it, is little; the error bars are widened for so few", n, f.By)
+		notes.Add(warning.FewGroups, "there are %d groups only: what their errors say of a new group, and of "+
+			"the weight that is best for it, is little; the error bars are widened for so few", n)
 	}
 }
 

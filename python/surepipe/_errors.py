@@ -45,16 +45,25 @@ KINDS = {"note": SurepipeNote, "caution": SurepipeWarning, "doubt": SurepipeDoub
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
+def kind(w):
+    """What the program says of a warning's code."""
+    from ._client import worker
+    return worker().info.get("warnings", {}).get(w["code"], {})
+
+
+def heard(found):
+    """The warnings that are told: others stand in the lists of warnings alone."""
+    return [w for w in found or [] if not kind(w).get("quiet")]
+
+
 def tell(found, but=()):
     """Gives warnings to Python's, at the line outside this package that has asked; but are codes to leave out."""
-    from ._client import worker
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == HERE:
         level, frame = level + 1, frame.f_back
-    for w in found or []:
-        known = worker().info.get("warnings", {}).get(w["code"], {})
-        if not known.get("quiet") and w["code"] not in but:
-            warnings.warn(KINDS[known.get("severity", "doubt")](w["text"], w["code"]), stacklevel=level)
+    for w in heard(found):
+        if w["code"] not in but:
+            warnings.warn(KINDS[kind(w).get("severity", "doubt")](w["text"], w["code"]), stacklevel=level)
 
 
 def error_of(e):

@@ -8,6 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
+from ._errors import heard
+
 WEIGHTS = ("lambda", "lambda2", "gamma")
 
 
@@ -98,6 +100,10 @@ class Path:
         for w in self.summary.get("warnings") or []:
             if w not in self.warnings:
                 self.warnings.append(w)
+
+    def __getitem__(self, key):
+        """A number of the chosen fit, as of fit[key]."""
+        return self.fit[key]
 
     @cached_property
     def points(self):
@@ -221,7 +227,7 @@ def _table(rows):
 
 
 def _list(found):
-    items = "".join(f"<li><code>{html.escape(w['code'])}</code> {html.escape(w['text'])}</li>" for w in found)
+    items = "".join(f"<li><code>{html.escape(w['code'])}</code> {html.escape(w['text'])}</li>" for w in heard(found))
     return f"<ul>{items}</ul>" if items else ""
 
 

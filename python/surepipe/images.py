@@ -34,7 +34,7 @@ def denoise_tv(image, sigma2=None, *, lam=None, full=False, **options):
     """An image without its noise, by total variation, with the weight of least SURE, or lam.
 
     image and sigma2 are as of `denoise_wavelet`; anisotropic=True and vectorial=True are the variants. With full=True
-    the pair of the image and the `Path`, or with lam the `Fit`.
+    the pair of the image and the `Path`, or with lam the `Fit`; both have numbers by name, `found["sigma2"]`.
     """
     return _denoised("tv", image, sigma2, {"lam": lam, **options}, full)
 

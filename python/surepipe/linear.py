@@ -20,6 +20,7 @@ except ImportError:
 
 _GRID = "0.001max:max:20"  # the weights that are looked at by default
 _REPEATED = 1 << 28  # bytes of X up to which rows are repeated by weights that are counts
+_OF_COPIES = "copies", "correlated-rows"  # warnings that rows repeated by counts set off
 _BESIDE = ("mu_hat", "b")  # the arrays of a fit_
 # Arrays of several responses.
 _NUMBERS = ("coef_", "intercept_", "lambda_", "lambda2_", "df_", "risk_", "risk_stderr_", "optimism_")
@@ -73,14 +74,14 @@ class _Regression(BaseEstimator):
         if sample_weight is None:
             return self._fit(X, y, **beside)
         w = _weights(sample_weight, X)
-        rows = np.flatnonzero(w)
+        rows, of_copies = np.flatnonzero(w), ()
         if len(rows) < 2:
             raise ValueError(f"sample_weight has {len(rows)} weights above 0, expected at least 2")
         if (w == np.round(w)).all() and w.sum() <= max(_REPEATED / (8 * X.shape[1]), 2 * len(w)):
-            rows = np.repeat(rows, w[rows].astype(np.int64))
+            rows, of_copies = np.repeat(rows, w[rows].astype(np.int64)), _OF_COPIES
         else:
             beside["weights"] = w
-        return self._fit(X[rows], y[rows], **{k: a[rows] for k, a in beside.items()})
+        return self._fit(X[rows], y[rows], but=of_copies, **{k: a[rows] for k, a in beside.items()})
 
     def _grids(self, X):
         """The weights: numbers, or grids where they are to be chosen."""
@@ -89,7 +90,7 @@ class _Regression(BaseEstimator):
     def _arrays(self, X):
         return {}
 
-    def _fit(self, X, y, **arrays):
+    def _fit(self, X, y, but=(), **arrays):
         criterion = None if self.criterion == "auto" else self.criterion
         together = self.shared and np.ndim(y) == 2
         given = {"problem": self._problem, "loss": "mgaussian" if together else self._loss,
@@ -110,6 +111,8 @@ class _Regression(BaseEstimator):
             else:
                 found = ask(r, "fit", _BESIDE)
                 found = [fit for _, fit in found] if r.several else found[1]
+        for of in [part for of in (found if r.several else [found]) for part in (of, getattr(of, "fit", of))]:
+            of.warnings = [w for w in of.warnings if w["code"] not in but]
         each = [self._found(of, criterion) for of in (found if r.several else [found])]
         if r.several:
             self._take({k: [of.get(k) for of in each] for k in each[0]})

@@ -71,7 +71,8 @@ class MatrixCompletion(_Matrix):
     def fit(self, X, y=None):
         Y = _numbers(X, np.nan)
         if not np.isnan(Y).any():
-            raise ValueError("no entry is missing: there is nothing to complete")
+            raise ValueError("no entry is missing: there is nothing to complete (of ratings in rows of user, item "
+                             "and rating make a table by pivot, or a sparse matrix)")
         for name, axis in (("row", 1), ("column", 0)):
             empty = np.flatnonzero(np.isnan(Y).all(axis=axis))
             if len(empty):

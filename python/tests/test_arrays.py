@@ -37,7 +37,7 @@ def test_a_completion_fills_gaps():
     plain = surepipe.MatrixCompletion(1.0, standardize=True).fit(Y)
     assert scaled.risk_ == pytest.approx(plain.risk_, rel=1e-6)
     np.testing.assert_allclose(scaled.estimate_ / units, plain.estimate_, rtol=1e-5, atol=1e-6)
-    with pytest.warns(UserWarning, match="--standardize"):
+    with pytest.warns(UserWarning, match="standardize divides columns"):
         surepipe.MatrixCompletion(1.0).fit(Y * units)
     with pytest.raises(ValueError, match="nothing to complete"):
         surepipe.MatrixCompletion().fit(LOW)

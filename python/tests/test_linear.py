@@ -3,6 +3,7 @@
 import json
 import pickle
 import subprocess
+import warnings
 
 import numpy as np
 import pytest
@@ -20,6 +21,20 @@ import surepipe
 from surepipe.linear import Cox, ElasticNet, GroupLasso, Lasso, Logistic, Multinomial, Poisson, Ridge
 
 ALL = [Lasso(), ElasticNet(), Ridge(), GroupLasso(), Logistic(), Multinomial(), Poisson(), Cox()]
+
+
+def test_counts_are_not_told_as_copies():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = X[:, 0] + rng.normal(size=300)
+    rows = np.repeat(np.arange(300), np.where(np.arange(300) < 150, 1, 2))
+    with pytest.warns(surepipe.SurepipeWarning, match="copies"):
+        repeated = Ridge().fit(X[rows], y[rows])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        counted = Ridge().fit(X, y, sample_weight=np.bincount(rows))
+    assert not {"copies", "correlated-rows"} & {w["code"] for w in counted.warnings_ + counted.path_.fit.warnings}
+    assert counted.risk_ == repeated.risk_ == counted.path_["gcv"]
 
 
 @pytest.mark.filterwarnings("ignore")

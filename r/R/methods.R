@@ -63,7 +63,8 @@ print.summary.surepipe <- function(x, digits = max(3, getOption("digits") - 3), 
   columns <- x$table[!grepl("(Intercept)", rownames(x$table), fixed = TRUE), ]
   cat("\n", sum(columns$estimate == 0), " of ", nrow(columns), " coefficients are zero; ", x$nobs, " rows.\n", sep = "")
   cat(risk_line(x, digits, full = TRUE), "\n", sep = "")
-  for (w in x$warnings) cat(strwrap(paste0("[", w$code, "] ", w$text), exdent = 2), sep = "\n")
+  said <- Filter(function(w) w$code != "relative-weight" || is.null(x$criterion), x$warnings) # it is about SURE
+  for (w in said) cat(strwrap(paste0("[", w$code, "] ", w$text), exdent = 2), sep = "\n")
   invisible(x)
 }
 

@@ -298,7 +298,7 @@ func TestBadSeriesAreRefused(t *testing.T) {
 		"output of other kind": {Request{Data: good, Outputs: Outputs{Out: filepath.Join(dir, "x.npy")}}, "ends in .nii"},
 		"no folder":            {Request{Data: good, Outputs: Outputs{Out: filepath.Join(dir, "no", "x.nii")}}, "does not exist"},
 		"no such file":         {Request{Data: filepath.Join(dir, "missing.nii")}, "missing.nii"},
-		"constant":             {Request{Data: file("flat.nii", image{order: le, dims: dims[:], code: 16, values: make([]float64, 450)})}, "expected sigma"},
+		"constant":             {Request{Data: file("flat.nii", image{order: le, dims: dims[:], code: 16, values: make([]float64, 450)})}, "give its standard deviation"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Run(context.Background(), c.r)

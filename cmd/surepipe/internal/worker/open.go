@@ -208,8 +208,10 @@ func (w *worker) setAll(set *pflag.FlagSet, given map[string]json.RawMessage) er
 			all, _ := w.Request(Every)
 			var names []string
 			all.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-			return study.Errorf("options has the key %.40q%s, expected one of %s", name, ndarray.Meant(name, names),
-				strings.Join(names, ", "))
+			if meant := ndarray.Meant(name, names); meant != "" {
+				return study.Errorf("options has the key %.40q%s", name, meant)
+			}
+			return study.Errorf("options has the key %.40q, expected one of %s", name, strings.Join(names, ", "))
 		}
 		if err := setOne(set, flag, given[name]); err != nil {
 			return study.Errorf("--%s is %.80s: %w", name, given[name], err)
