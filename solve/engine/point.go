@@ -119,12 +119,14 @@ type Tangent struct {
 type Arrow interface {
 	// Leverages are the diagonal.
 	Leverages(ctx context.Context) ([]float64, error)
+	// Squares is the sum of the squares of all entries, in about SquaresFlops operations.
+	Squares(ctx context.Context) (float64, error)
+	SquaresFlops() float64
 	// Images sets dst to D mu_hat v for count vectors, one after the other.
 	Images(ctx context.Context, dst, v []float64, count int) error
-	// Bytes is the memory that it holds, and ImageBytes and ImageFlops are what an image takes.
+	// Bytes is the memory that it holds, and ImageBytes is what an image takes.
 	Bytes() int64
 	ImageBytes() int64
-	ImageFlops() float64
 }
 
 // Release frees the space, the operator and the places.

@@ -72,8 +72,8 @@ func (s *arrowed) constant(ctx context.Context, diagonal []float64) error {
 
 const (
 	// squaresFlops is the number of operations, a few thousandths of a second's work, up to which ||D mu_hat||_F^2 is
-	// the sum over all unit vectors. Beyond, it comes from images of random signs, of which fewSquares or more, up to
-	// mostSquares, have a standard error of squaresShare of it. The number serves error bars alone.
+	// computed. Beyond, it comes from images of random signs, of which fewSquares or more, up to mostSquares, have a
+	// standard error of squaresShare of it. The number serves error bars alone.
 	squaresFlops            = 2e7
 	fewSquares, mostSquares = 4, 24
 	squaresShare            = 0.02
@@ -81,25 +81,20 @@ const (
 	squaresBytes            = 1 << 27
 )
 
-// squares is ||D mu_hat||_F^2, the mean of ||D w||^2 over random signs w, of which one has a variance of at most
+// squares is ||D mu_hat||_F^2, or the mean of ||D w||^2 over random signs w, of which one has a variance of at most
 // 2 tr D^4 <= 2 tr D^2.
 func (s *arrowed) squares(ctx context.Context, dev array.Device) (float64, error) {
-	rng := rand.New(rand.NewPCG(squaresSeed, uint64(s.d)))
-	count, units, first := fewSquares, s.by.ImageFlops()*float64(s.d) <= squaresFlops, 0
-	if units {
-		count = s.d
+	if s.by.SquaresFlops() <= squaresFlops {
+		return s.exactSquares(ctx)
 	}
+	rng := rand.New(rand.NewPCG(squaresSeed, uint64(s.d)))
+	count, first := fewSquares, 0
 	sum, most := 0.0, max(1, int(squaresBytes/s.ProbeBytes()))
 	for first < count {
 		some := min(most, count-first)
 		host := make([]float64, some*s.d)
 		for i := range host {
-			switch {
-			case units && i%s.d == first+i/s.d:
-				host[i] = 1
-			case !units:
-				host[i] = float64(1 - 2*int(rng.Uint64()&1))
-			}
+			host[i] = float64(1 - 2*int(rng.Uint64()&1))
 		}
 		squares := make([]float64, some)
 		w := dev.Put(host, some, s.d)
@@ -111,14 +106,25 @@ func (s *arrowed) squares(ctx context.Context, dev array.Device) (float64, error
 			return 0, err
 		}
 		sum += floats.Sum(squares)
-		if first += some; !units && sum > 0 {
+		if first += some; sum > 0 {
 			count = max(count, min(mostSquares, int(2/(squaresShare*squaresShare)/(sum/float64(first)))))
 		}
 	}
-	if !units && count > 0 {
-		sum /= float64(count)
+	return sum / float64(count), dev.Err()
+}
+
+// exactSquares is that of D + v v* - Pi: D is the identity on the range of Pi.
+func (s *arrowed) exactSquares(ctx context.Context) (float64, error) {
+	sum, err := s.by.Squares(ctx)
+	if err == nil && s.rest != nil {
+		image, square := make([]float64, s.d), floats.Dot(s.rest, s.rest)
+		err = s.by.Images(ctx, image, s.rest, 1)
+		sum += 2*floats.Dot(s.rest, image) + square*square
 	}
-	return sum, dev.Err()
+	if s.terms.Remove != nil {
+		sum -= floats.Sum(s.terms.Diagonal)
+	}
+	return max(sum, 0), err
 }
 
 func (s *arrowed) Apply(ctx context.Context, dst, w array.Batch, _ Goal, left []float64) error {

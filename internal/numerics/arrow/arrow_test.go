@@ -159,7 +159,7 @@ func dense(c arrow.Completion) *mat.Dense {
 	return &out
 }
 
-// Leverages and images are those of the dense pseudo-inverse: tall and wide, with effects and weights.
+// Leverages, squares and images are those of the dense pseudo-inverse: tall and wide, with effects and weights.
 func TestArrowAgainstDenseAlgebra(t *testing.T) {
 	for _, shape := range [][2]int{{12, 7}, {7, 12}, {9, 9}, {30, 4}} {
 		for _, effects := range [][2]bool{{}, {true, false}, {false, true}, {true, true}} {
@@ -192,6 +192,10 @@ func compare(t *testing.T, name string, c arrow.Completion) {
 	off, d := 0.0, len(h)
 	for e, v := range h {
 		off = max(off, math.Abs(v-want.At(e, e)))
+	}
+	squares, err := a.Squares(context.Background())
+	if norm := mat.Norm(want, 2); err != nil || !(math.Abs(squares-norm*norm) < 1e-9*norm*norm) {
+		t.Errorf("%s: ||D||_F^2 = %g, want %g (%v)", name, squares, norm*norm, err)
 	}
 	v, image := make([]float64, 3*d), make([]float64, 3*d)
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -216,12 +216,6 @@ func (a *Arrow) ImageBytes() int64 {
 	return 8 * int64(3*a.m*a.q+(imageParts+1)*a.n*a.p+2*a.size()+2*a.d)
 }
 
-// ImageFlops is about the number of operations of an image.
-func (a *Arrow) ImageFlops() float64 {
-	m, n, p, size := float64(a.m), float64(a.n), float64(a.p), float64(a.size())
-	return 2*size*size + m*p*(14*n+4*p)
-}
-
 func (a *Arrow) Bytes() int64 {
 	return 8*int64(len(a.inverse)+len(a.blocks)+len(a.x)+len(a.u)+len(a.zeta)+len(a.w)) + 4*5*int64(a.d)
 }

@@ -202,3 +202,70 @@ func (a *Arrow) finish(h, t, b, e []float64, c *chunk, i int, w *leverageWork) {
 		h[a.place[a.ptr[i]+r]] = sum / weight
 	}
 }
+
+// Squares is ||D mu_hat||_F^2. With the rows b_e of B by which the columns see an entry when the rows are eliminated,
+//
+//	w^{1/2} b_e = w u_i in block j - sum_j' (c_jj' u_i + z_j' y_j) in block j',
+//
+// and the blocks C_i of entries c_jj' (w_j w_j')^{-1/2}, D mu_hat is diag(C_i) + B S^{-1} B*, and
+//
+//	||D mu_hat||_F^2 = sum_i (||C_i||_F^2 + 2 tr C_i B_i S^{-1} B_i*) + tr (B* B S^{-1})^2.
+func (a *Arrow) Squares(ctx context.Context) (sum float64, err error) {
+	size := a.size()
+	inverse, product := general(size, size, a.inverse), general(size, size, make([]float64, size*size))
+	for _, c := range a.runs() {
+		if err := a.prepare(ctx, c, true); err != nil {
+			return 0, err
+		}
+		entries := a.ptr[c.hi] - c.first
+		b := general(entries, size, a.seen(c))
+		images := general(entries, size, make([]float64, entries*size))
+		blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, b, inverse, 0, images)
+		blas64.Gemm(blas.Trans, blas.NoTrans, 1, b, images, 1, product)
+		for i := c.lo; i < c.hi; i++ {
+			own := c.c[c.at[i-c.lo]:]
+			for e := a.ptr[i]; e < a.ptr[i+1]; e++ {
+				for other := a.ptr[i]; other < a.ptr[i+1]; other++ {
+					v, one, two := own[0]/(a.root(e)*a.root(other)), (e-c.first)*size, (other-c.first)*size
+					sum += v * (v + 2*floats.Dot(b.Data[one:][:size], images.Data[two:][:size]))
+					own = own[1:]
+				}
+			}
+		}
+		c.clear()
+	}
+	for s := range size {
+		column := blas64.Vector{N: size, Inc: size, Data: product.Data[s:]}
+		sum += blas64.Dot(vector(product.Data[s*size:(s+1)*size]), column)
+	}
+	return sum, nil
+}
+
+// SquaresFlops is about the number of operations of Squares.
+func (a *Arrow) SquaresFlops() float64 {
+	return 4 * float64(a.d) * float64(a.size()) * float64(a.size())
+}
+
+// seen are the rows of B of a chunk's entries.
+func (a *Arrow) seen(c *chunk) []float64 {
+	size := a.size()
+	b := make([]float64, (a.ptr[c.hi]-c.first)*size)
+	for i := c.lo; i < c.hi; i++ {
+		own := c.c[c.at[i-c.lo]:]
+		for e := a.ptr[i]; e < a.ptr[i+1]; e++ {
+			row := b[(e-c.first)*size:][:size]
+			for other := a.ptr[i]; other < a.ptr[i+1]; other++ {
+				j, cross := int(a.col[other]), own[0]
+				if own = own[1:]; other == e {
+					cross -= a.weight(e)
+				}
+				dst := row[a.off[j]:a.off[j+1]]
+				floats.AddScaled(dst, -cross, a.u[i*a.p+a.from[j]:][:len(dst)])
+				dst = dst[min(max(a.ec-a.from[j], 0), len(dst)):]
+				floats.AddScaled(dst, -a.zeta[other], c.y[(e-c.first)*a.q+a.er:][:len(dst)])
+			}
+			floats.Scale(1/a.root(e), row)
+		}
+	}
+	return b
+}
