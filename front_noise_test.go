@@ -3,6 +3,7 @@ package surepipe_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"surepipe"
@@ -32,5 +33,56 @@ func TestAutoregressiveNoise(t *testing.T) {
 	}
 	if rho := fit.Result.NoiseRho; rho == nil || math.Abs(*rho-0.6) > 0.2 || fit.Result.SURE == nil {
 		t.Errorf("%+v", fit.Result)
+	}
+}
+
+// Noise of entries that is weaker in some columns than sigma2 is told, and even noise is not.
+func TestUnevenNoiseOfEntries(t *testing.T) {
+	const m, n, rank = 120, 30, 2
+	for _, ratio := range []float64{1, 4} { // of the columns' greatest standard deviation to the least
+		r := rand.New(rand.NewPCG(5, 6))
+		left, right := make([]float64, m*rank), make([]float64, n*rank)
+		for _, factor := range [][]float64{left, right} {
+			for i := range factor {
+				factor[i] = 1.5 * r.NormFloat64()
+			}
+		}
+		var y []float64
+		var places []int
+		squares := 0.0
+		for i := range m {
+			for j := range n {
+				if r.Float64() < 0.4 {
+					continue
+				}
+				sd := math.Pow(ratio, float64(j)/(n-1)-0.5)
+				squares += sd * sd
+				v := sd * r.NormFloat64()
+				for k := range rank {
+					v += left[i*rank+k] * right[j*rank+k]
+				}
+				y, places = append(y, v), append(places, i*n+j)
+			}
+		}
+		data, err := surepipe.Arrays{Y: y, Indices: places, Shape: []int{m, n}}.Data()
+		if err != nil {
+			t.Fatal(err)
+		}
+		est, err := surepipe.Open(t.Context(), data, surepipe.Options{Problem: "matrix-completion",
+			Sigma2: squares / float64(len(y)), Effects: []string{"none"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path, err := est.Sweep(t.Context(), surepipe.Grid{Lambda: "0.05max:0.5max:5", Criterion: "sure"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := slices.ContainsFunc(path.Summary.Warnings, func(w surepipe.Warning) bool {
+			return w.Code == "uneven-noise" || w.Code == "outliers"
+		})
+		if told != (ratio > 1) {
+			t.Errorf("columns' standard deviations by a factor of %g: told %v, %+v", ratio, told, path.Summary.Warnings)
+		}
+		est.Close()
 	}
 }

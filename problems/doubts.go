@@ -97,6 +97,16 @@ type Doubts struct {
 	Outliers []risk.Outlier
 }
 
+// UnevenEntries is [noise.UnevenEntries] of a fit to some entries of a matrix, by the squared errors at entries that
+// are left out of it; nothing where the squared loss has weights, or these are no entries.
+func (p *Problem) UnevenEntries(squares []float64, sigma2 float64) (u noise.Uneven, tails float64) {
+	known := len(squares) == len(p.observed) && len(p.BShape) == 2
+	if !known || !loss.Quadratic(p.loss) || loss.Weighing(p.loss) != nil {
+		return u, 0
+	}
+	return noise.UnevenEntries(squares, p.observed, p.BShape[0], p.BShape[1], sigma2)
+}
+
 // leastResidual is the part of the greatest observation below which residuals are rounding errors.
 const leastResidual = 1e-9
 

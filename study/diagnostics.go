@@ -48,6 +48,7 @@ func (d *Diagnostics) Notes() (all Notes) {
 	d.unbounded(&all)
 	doubts := d.doubts()
 	d.outliers(&all, doubts.Outliers)
+	d.entries(&all)
 	if u := doubts.Uneven; u.Sure() {
 		by := "the " + u.By
 		if doubts.Column >= 0 {
@@ -60,6 +61,28 @@ func (d *Diagnostics) Notes() (all Notes) {
 			u.Greatest, u.GreatestAt)
 	}
 	return all
+}
+
+// entries notes noise of entries of a matrix that is weaker in some rows or columns than sigma2, or has heavy tails.
+func (d *Diagnostics) entries(all *Notes) {
+	sigma2 := d.Risk.Sigma2
+	if !(sigma2 > 0) || d.Risk.LeftOut == nil {
+		return
+	}
+	u, tails := d.Problem.UnevenEntries(d.Risk.LeftOut, sigma2)
+	if u.By != "" {
+		all.Add(warning.UnevenNoise, "the mean squared error of predicting the entries of %s %g, counted from 0, "+
+			"from the others is %.3g, and of %s %g %.3g: the noise is weaker than sigma2 = %.4g in some of the %ss, "+
+			"and SURE and its error bar take it for the same everywhere; choose by alo, divide %ss by the standard "+
+			"deviations of their noise, or take a smaller sigma2", u.By, u.LeastAt, u.Least, u.By, u.GreatestAt,
+			u.Greatest, sigma2, u.By, u.By)
+	}
+	if tails > 0 {
+		all.Add(warning.Outliers, "the errors of predicting entries from the others have, by the median of their "+
+			"sizes, %.2g times the variance sigma2, where normal noise has at least this: the noise has heavy tails "+
+			"or differs between entries, or sigma2 is too large, so that SURE and its error bar are off; choose by alo",
+			tails)
+	}
 }
 
 // doubts are those of the full model, or of another that there is.

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/pipeline"
+	"surepipe/problems"
 	"surepipe/risk"
 	"surepipe/risk/warning"
 )
@@ -81,11 +82,7 @@ func (r *Swept) Doubts() (all Notes) {
 				r.beyond(a, end))
 		}
 	}
-	for _, w := range r.Lines[s.Minimizer.Index].Warnings {
-		if w.Is(warning.GCVLeverages) && r.Options.Criterion.Rule().Holds != nil {
-			all.Add(warning.Find(w.Code), "at the minimizer %s", w.Text)
-		}
-	}
+	r.ofGCV(&all)
 	if c := r.undefined; c != "" {
 		all.Add(warning.FallsBack, "the criterion %s is not defined at any point of the grid, or not next to its "+
 			"least: %s; the minimum is that of cross-validation", c, c.Rule().Undefined)
@@ -208,6 +205,18 @@ func (r *Swept) nearData(all *Notes) {
 	all.Add(warning.NearData, "the minimizer takes %.6g degrees of freedom of %d observations, and was not audited: "+
 		"where the noise of neighbours is correlated, or sigma2 is too small, it follows the noise; compare --audit",
 		best.Divergence, best.D)
+}
+
+// ofGCV tells where GCV does not hold at the minimizer, which it chose, or of which it chose sigma2.
+func (r *Swept) ofGCV(all *Notes) {
+	if r.Options.Criterion.Rule().Holds == nil && r.Header.Sigma2Method != problems.MethodGCVResidual {
+		return
+	}
+	for _, w := range r.Lines[r.Summary.Minimizer.Index].Warnings {
+		if w.Is(warning.GCVLeverages) {
+			all.Add(warning.Find(w.Code), "at the minimizer %s", w.Text)
+		}
+	}
 }
 
 // likelihood tells of coefficients that no penalty bounds, at any weight, of noise whose variance differs, and of a

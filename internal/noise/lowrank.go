@@ -161,6 +161,9 @@ func (l leftover) below(sigma2, probability float64, groupings ...Grouping) (u U
 				fourth += floats.Dot(of, of) / (variances[k] * variances[k])
 			}
 		}
+		if len(known) == 0 {
+			continue
+		}
 		kurtosis := max(3, fourth/float64(len(squares)))
 		scores, sum := make([]float64, len(g.At)), 0.0
 		for _, k := range known {
@@ -185,6 +188,32 @@ func chiBarSurvival(sum float64, n int) (p float64) {
 	}
 	return p
 }
+
+// UnevenEntries tells noise of less than sigma2 in a column of a matrix of rows x columns, or in a row, by the squared
+// errors of predicting entries, at these places, that a fit leaves out: their mean is at least the variance of the
+// noise. NaN stands for one that is not known. A false alarm has the probability [FalseAlarm] for all rows and columns
+// together. tails is the squared MAD of the errors over sigma2 where it is below 1 by more than chance, at that
+// probability, and no row or column is: with normal noise it is no less, with heavy tails it is.
+func UnevenEntries(squares []float64, places []int, rows, columns int, sigma2 float64) (u Uneven, tails float64) {
+	var l leftover
+	for k, v := range squares {
+		if !math.IsNaN(v) {
+			l.values, l.parts = append(l.values, math.Sqrt(v)), append(l.parts, 1)
+			l.rows, l.columns = append(l.rows, places[k]/columns), append(l.columns, places[k]%columns)
+		}
+	}
+	u = l.below(sigma2, FalseAlarm/2, ByPlaces(ByColumn, l.columns, columns), ByPlaces(ByRow, l.rows, rows))
+	if n := float64(len(l.values)); u.By == "" && n > 0 {
+		spread := madSpread / math.Sqrt(n)
+		if ratio := squaredMAD(l.values) / sigma2; ratio < 1+spread*distuv.UnitNormal.Quantile(FalseAlarm) {
+			tails = ratio
+		}
+	}
+	return u, tails
+}
+
+// The squared MAD of n normal values has the standard error madSpread / sqrt(n) over its value.
+const madSpread = 2.333
 
 // Uneven tells noise of less than sigma2 in a column of a matrix of low rank, or in a row, by the variance of what the
 // low rank leaves, each entry over the root of what the rank's spaces leave of its row and column. sigma2 is 0 where it

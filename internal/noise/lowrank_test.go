@@ -1,6 +1,7 @@
 package noise
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -78,5 +79,11 @@ func TestAColumnOfAMatrixWithoutNoise(t *testing.T) {
 	}
 	if u, _, _ := (Matrix{y, 60, 30}).Uneven(1); u.By != ByColumn || u.LeastAt != 7 || u.Least != 0 {
 		t.Errorf("a column of zeros among white noise is %+v", u)
+	}
+}
+
+func TestErrorsOfFewEntriesSayNothing(t *testing.T) {
+	if u, tails := UnevenEntries([]float64{1, math.NaN(), 1}, []int{0, 3, 5}, 2, 3, 1); u.By != "" || tails != 0 {
+		t.Errorf("of three entries %+v, %g", u, tails)
 	}
 }

@@ -83,8 +83,9 @@ var (
 			"square, matters beside `sigma2`, or that an estimate of `sigma2` sees the steps in place of the noise",
 		Do: "add it to `--sigma2`, unless that includes it; start from values that are not rounded so far"})
 	Sigma2Biased = row(Kind{Code: "sigma2-biased", Severity: Caution,
-		Says: "sigma2 is the residual variance of a fit, too large by that fit's squared bias",
-		Do:   "give `--sigma2` where it is known"})
+		Says: "sigma2 is the residual variance of a fit, too large by that fit's squared bias, and too small where " +
+			"the fit follows noise that is stronger in some rows or columns",
+		Do: "give `--sigma2` where it is known"})
 	ChosenThresholds = row(Kind{Code: "chosen-thresholds",
 		Says: "thresholds were chosen by SURE at these data, so that SURE is a little too small"})
 	RowsLeftOut = row(Kind{Code: "rows-left-out", Says: "rows with missing values, or of weight 0, are left out",

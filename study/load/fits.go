@@ -79,8 +79,8 @@ func (f *Source) VarianceOfFits(ctx context.Context, data problems.Data, o Fits)
 	}
 	var all study.Notes
 	all.Add(warning.Sigma2Biased, "sigma2 is RSS/(d - df) of the fit with the least gcv of %d, at %s = %.6g "+
-		"(df %.6g of d = %d%s): it is biased up by the squared bias of that fit over d - df, which neither its "+
-		"error nor that of SURE includes",
+		"(df %.6g of d = %d%s): it is biased up by the squared bias of that fit over d - df, and down where noise "+
+		"that differs makes gcv follow it, which neither its error nor that of SURE includes",
 		v.Points, name, v.Weight, v.DF, v.D, end)
 	return e, all[0], nil
 }

@@ -78,7 +78,9 @@ func (r *Request) Pipeline(data problems.Data, sigma2 float64) pipeline.Options 
 	o := pipeline.Options{
 		Sigma2: sigma2, Parallel: r.Machine.Parallel, Batch: r.Machine.ProbeBatch, Logger: r.Watch.Logger,
 		Progress: r.Watch.Progress,
-		KeepB:    r.Keep.B || r.Intercept || data.Effects.Some(), NoMuHat: r.Keep.NoMuHat && data.Mu == nil,
+		KeepB:    r.Keep.B || r.Intercept || data.Effects.Some(),
+		// Of entries the errors at those that are left out tell of uneven noise, which are kept with mu_hat.
+		NoMuHat:   r.Keep.NoMuHat && data.Mu == nil && data.Indices == nil,
 		KeepGoing: r.Keep.Going,
 	}
 	r.Trace.Options(&o)
