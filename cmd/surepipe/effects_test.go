@@ -177,6 +177,16 @@ func TestEffectsAreChosen(t *testing.T) {
 			if try.Error < c.Tried[c.Best].Error {
 				t.Errorf("%s has an error of %g, and %s is chosen", try.Effects, try.Error, want)
 			}
+			// Fits at all of the weights, also those that were not tried, come to no less.
+			_, stdout, _ := command(t, "sweep", "--problem", "matrix-completion", "--data", data, "--json", "--refine", "0",
+				"--effects", try.Effects, "--lambda", "0.05max:max:4")
+			for _, line := range strings.Split(strings.TrimSpace(stdout), "\n")[1:] {
+				var p struct{ ALO *float64 }
+				if err := json.Unmarshal([]byte(line), &p); err != nil || want == "cols" && p.ALO != nil &&
+					*p.ALO < 0.95*c.Tried[c.Best].Error {
+					t.Errorf("%s has an error of %v by a fit, and %s is chosen (%v)", try.Effects, p.ALO, want, err)
+				}
+			}
 		}
 	}
 }

@@ -37,7 +37,8 @@ const (
 	leastOptimism = 0.01
 )
 
-// triedWeights are the weights of these fits, as parts of the largest, at which the effects are alone.
+// triedWeights are the weights of these fits, as parts of the largest, at which the effects are alone. Each is about as
+// many times smaller than the one before it.
 var triedWeights = []float64{0.05, 0.13, 0.36}
 
 // trial is what is known of a completion with some effects: its least error of predicting an entry that is left out.
@@ -166,21 +167,26 @@ func (t *tries) choose(ctx context.Context, problem string, to *problems.Data) e
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	least := slices.MinFunc(all, func(a, b *trial) int { return cmp.Compare(a.alone, b.alone) })
+	byAlone := func(a, b *trial) int { return cmp.Compare(a.alone, b.alone) }
+	least := slices.MinFunc(all, byAlone)
+	best := least
 	if fits && t.Weights == nil {
-		for _, try := range all {
+		for _, try := range slices.SortedStableFunc(slices.Values(all), byAlone) {
 			worth := worthPlain
 			if try.Rows || try.Columns {
 				worth = worthFits
 			}
-			if try.alone <= worth*least.alone {
-				if err := some.fit(ctx, dev, problem, try); err != nil {
-					return err
-				}
+			if try.alone > worth*least.alone {
+				continue
+			}
+			if err := some.fit(ctx, dev, problem, try, best); err != nil {
+				return err
+			}
+			if try.fit.Value < best.fit.Value {
+				best = try
 			}
 		}
 	}
-	best := slices.MinFunc(all, func(a, b *trial) int { return cmp.Compare(a.fit.Value, b.fit.Value) })
 	to.Effects = best.Effects
 	to.EffectsChoice = choiceOf(all, best, len(some.Y), len(t.Y))
 	return nil
@@ -234,8 +240,9 @@ func predicted(all []*trial, d int) []int {
 	})
 }
 
-// fit looks for a lower error among fits at few weights.
-func (t *tries) fit(ctx context.Context, dev array.Device, name string, try *trial) error {
+// fit looks for a lower error among fits at few weights. It ends where the error, if it falls as many times from weight
+// to weight as it did, does not come to that of the best within its standard error: it falls by less each time.
+func (t *tries) fit(ctx context.Context, dev array.Device, name string, try, best *trial) error {
 	data := t.Data
 	data.Effects = try.Effects
 	if !slices.Contains(t.possible(), try.Effects) {
@@ -255,6 +262,7 @@ func (t *tries) fit(ctx context.Context, dev array.Device, name string, try *tri
 	grid := lists.Map(triedWeights, func(w float64) float64 { return w * problem.Lambda })
 	sweep := pipeline.SweepOptions{Criterion: risk.ALO, Refine: -1, Estimate: true}
 	sweep.ALO, sweep.TraceError = true, pipeline.DefaultTraceError
+	before := try.alone
 	for p, err := range pipeline.Sweep(ctx, data.Y, fitsFamily(problem, "lambda", o), [][]float64{grid}, sweep) {
 		if err != nil {
 			if ctx.Err() != nil {
@@ -269,6 +277,11 @@ func (t *tries) fit(ctx context.Context, dev array.Device, name string, try *tri
 		if p.Trusted() && stdErr < value && value < try.fit.Value {
 			try.fit, try.stdErr, try.fitted = risk.Fit{Value: value, Digest: p.Digest}, stdErr, true
 		}
+		left := float64(len(grid) - 1 - p.Index)
+		if value*math.Pow(min(value/before, 1), left) > best.fit.Value+best.stdErr {
+			break
+		}
+		before = value
 	}
 	return nil
 }
