@@ -172,3 +172,24 @@ func TestPicturesOfWhatIsNoImage(t *testing.T) {
 		t.Errorf("%s: status %d, %s", part, status, stderr)
 	}
 }
+
+// In the smoothest parts of a sinogram with normal noise a few pixels are far from the mean of their neighbours, which
+// an image has by the tails of its noise alone.
+func TestSinogramsHaveNoHeavyTailsByTheirLines(t *testing.T) {
+	data, given := filepath.Join(t.TempDir(), "ct.npz"), filepath.Join(t.TempDir(), "ct.yaml")
+	if status, _, stderr := command(t, "generate", "--problem", "ct", "--rows", "64", "--d", "90", "--seed", "1",
+		"--out", data); status != exitDone {
+		t.Fatal(stderr)
+	}
+	if err := os.WriteFile(given, []byte("data: "+data+"\noperator: {projection: {angles: 90}}\n"+
+		"regularizer: {l1: lambda}\nlambda: 100\nsolver: {tol: 1e-2}\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for args, told := range map[string]bool{
+		"run --problem tv2d --lambda 1 --data " + data: true, "run --queries 2 --spec " + given: false} {
+		status, _, stderr := command(t, strings.Fields(args)...)
+		if status != exitDone && status != exitNotConverged || strings.Contains(stderr, "heavy tails") != told {
+			t.Errorf("%s: status %d, %s", args, status, stderr)
+		}
+	}
+}

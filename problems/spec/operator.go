@@ -20,10 +20,12 @@ type operatorKind struct {
 	check func(n *operatorNode) error
 	list  bool
 	// target says what risks are about where the operator hides something from y, and unordered why neighbours in
-	// y need not be alike. placed says that the operator depends on the places of a sequence.
+	// y need not be alike. placed says that the operator depends on the places of a sequence, and curved that its y
+	// are an image of lines that bend from row to row, even where the signal is flat.
 	target    Targets
 	unordered string
 	placed    bool
+	curved    bool
 	// identity says that A b = b, and adds that A b is the sum of the blocks of b.
 	identity, adds bool
 	// complex says that both sides are arrays of complex numbers, and swaps that the sides are those of the

@@ -63,6 +63,7 @@ var projectionOperator = operatorKind{
 		SURE:       "the squared error of mu_hat, the projections: that of the image may be far larger",
 		Prediction: "the squared error of predicting an entry of y, the projections, noise included",
 	},
+	curved: true,
 	check: func(n *operatorNode) error {
 		fan := n.Text("geometry", "") == fanBeam
 		switch {
@@ -111,7 +112,8 @@ func buildProjection(a *operatorArguments, rows, cols []int) (built, error) {
 	}
 	if n := count * detectors; rows != nil && check.Length(rows) != n {
 		return built{}, fmt.Errorf("projection at %d angles with %d detectors has %d values, expected %d as in "+
-			"shape %s: a row for each angle", count, detectors, n, check.Length(rows), ndarray.ShapeString(rows))
+			"shape %s: a row for each angle; transpose y that has a column for each", count, detectors, n,
+			check.Length(rows), ndarray.ShapeString(rows))
 	}
 	const ray = 5 * 8 // bytes
 	if err := stored.Fits(fmt.Sprintf("a projection at %d angles with %d detectors", count, detectors),

@@ -100,6 +100,14 @@ func (s *Spec) Unordered() string {
 	return reason
 }
 
+// Curved reports whether y is a sinogram: in its smoothest parts a few pixels are far from the mean of their neighbours
+// without noise.
+func (s *Spec) Curved() bool {
+	curved := false
+	s.operator.each(func(n *operatorNode) { curved = curved || n.row.curved })
+	return curved
+}
+
 // Placed reports whether there are differences, which depend on the distances of Data.At.
 func (s *Spec) Placed() bool {
 	placed := false

@@ -47,7 +47,7 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 		if u = m.Uneven(); u.By == "" {
 			at, share := m.Outliers()
 			r.noteOutliers(data, at, share, "put the median of their neighbours in the place of hot pixels")
-			if at == nil {
+			if at == nil && (data.Spec == nil || !data.Spec.Curved()) {
 				r.noteTails(m.HeavyTails())
 			}
 		}
