@@ -1,6 +1,10 @@
 # complete fills the missing entries of a table of numbers by a matrix of low rank, with effects of rows and columns.
 complete <- function(x, effects = "auto", lambda = NULL, criterion = NULL, standardize = NULL,
                      options = list()) {
+  if (is.data.frame(x)) {
+    other <- names(x)[!vapply(x, function(column) is.numeric(column) || is.logical(column), NA)]
+    if (length(other)) stop("column ", other[[1]], " of x holds no numbers: leave it out", call. = FALSE)
+  }
   m <- if (is.data.frame(x)) data.matrix(x) else as.matrix(x)
   if (!is.numeric(m)) stop("x is of type ", typeof(m), ", expected numbers", call. = FALSE)
   seen <- which(!is.na(t(m)))
@@ -39,7 +43,7 @@ complete <- function(x, effects = "auto", lambda = NULL, criterion = NULL, stand
 # denoise removes normal noise from an image by its wavelets or by total variation.
 denoise <- function(image, by = c("wavelets", "tv"), sigma2 = NULL, options = list()) {
   by <- match.arg(by)
-  if (!is.numeric(image) || is.null(dim(image))) stop("image is no array of numbers", call. = FALSE)
+  if (!is.numeric(image) || is.null(dim(image))) stop("image is no matrix or array of numbers", call. = FALSE)
   if (anyNA(image)) stop("image has missing values", call. = FALSE)
   arrays <- list(y = put(image))
   on.exit(unlink(unlist(lapply(arrays, function(a) a$npy))))

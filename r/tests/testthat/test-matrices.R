@@ -61,3 +61,8 @@ test_that("a doubt about gcv is told where gcv was minimized", {
   expect_true(codes("gcv"))
   expect_false(codes("alo"))
 })
+
+test_that("categories are not completed as numbers", {
+  expect_error(complete(data.frame(a = c(1, NA, 3), b = letters[1:3])), "column b of x holds no numbers")
+  expect_error(complete(transform(iris[1:9, ], Sepal.Width = c(NA, 1:8))), "column Species")
+})
