@@ -30,8 +30,8 @@ const (
 
 // Plain is least squares for the doubts about a fit b that has no full model: with weights of the observations, which
 // it leaves out, of columns that depend on each other those that do not, and of columns that are not fewer than the
-// rows those that b has, where these are at most half as many. It is nil where there is none, or it is not
-// [Problem.Comparable].
+// rows those that b has, where these are at most half as many and at most half of y is one value: b is chosen so that
+// it is met, and other values would seem noisier. It is nil where there is none, or it is not [Problem.Comparable].
 func (p *Problem) Plain(y []float64, b func() []float64) *FullModel {
 	known := linops.StructureOf(p.Operator)
 	w := loss.Weighing(p.loss)
@@ -46,7 +46,8 @@ func (p *Problem) Plain(y []float64, b func() []float64) *FullModel {
 		fit := b()
 		kept = slices.DeleteFunc(kept, func(j int) bool { return j >= len(fit) || fit[j] == 0 })
 	}
-	if n := len(kept); n == 0 || few && 2*n > p.D || float64(p.D)*float64(n)*float64(n) > mostCompared {
+	n := len(kept)
+	if n == 0 || few && (2*n > p.D || mostAlike(y)) || float64(p.D)*float64(n)*float64(n) > mostCompared {
 		return nil
 	}
 	constant := p.ofConstant()
@@ -59,6 +60,17 @@ func (p *Problem) Plain(y []float64, b func() []float64) *FullModel {
 		return nil
 	}
 	return &FullModel{p, y, kept, x, of}
+}
+
+// mostAlike reports whether more than half of the values are the same.
+func mostAlike(y []float64) bool {
+	median, equal := slices.Sorted(slices.Values(y))[len(y)/2], 0
+	for _, v := range y {
+		if v == median {
+			equal++
+		}
+	}
+	return 2*equal > len(y)
 }
 
 // leastApart is the part of a column that the others leave from which it does not depend on them.

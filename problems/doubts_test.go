@@ -108,3 +108,29 @@ func TestEqualRowsHaveEqualFittedValues(t *testing.T) {
 		}
 	}
 }
+
+// With more columns than rows a fit is chosen that meets the value that most rows have: these seem to have less noise.
+func TestAValueOfMostRowsIsNoDoubt(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 10))
+		x, y := mat.NewDense(100, 300, nil), make([]float64, 100)
+		for i := range y {
+			for j := range 300 {
+				x.Set(i, j, float64(rng.IntN(10)/7+rng.IntN(10)/7))
+			}
+			y[i] = 2 * math.Round((0.7*x.At(i, 0)-0.5*x.At(i, 1)+rng.NormFloat64())/2)
+		}
+		p, err := problems.New("lasso", dev, problems.Data{X: x, Y: y, Intercept: true},
+			problems.Hyper{Lambda: problems.OfMax(0.25)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := solution(t, dev, p, y)
+		if m := p.Plain(y, func() []float64 { return b }); m != nil && m.Doubts().Uneven.Sure() {
+			t.Errorf("seed %d: %+v", seed, m.Doubts().Uneven)
+		}
+		p.Release()
+	}
+}
