@@ -13,8 +13,9 @@ import (
 	"surepipe/study"
 )
 
-// leastEntries is the number of entries from which a column's standard deviation says what its unit is.
-const leastEntries = 10
+// leastEntries is the number of entries from which a column's standard deviation says what its unit is, and fewEntries
+// where no column has as many: of two or three equal deviations differ by more than a factor of 10 by chance.
+const leastEntries, fewEntries = 10, 4
 
 // strayColumns is one over the share of a matrix's columns with the smallest, and of those with the largest standard
 // deviations, that say nothing of the units of all: among thousands of columns of ratings some hardly vary.
@@ -147,11 +148,13 @@ func majorities(y []float64, of []int, columns int) []int {
 // spread is that of the columns' standard deviations: the least and the greatest, but for strays.
 type spread struct{ least, most column }
 
-// spreadOf looks at the columns of at least [leastEntries] entries that are not steady, or at all where there is none.
+// spreadOf looks at the columns of at least [leastEntries] entries that are not steady, or where there is none at all
+// of [fewEntries].
 func spreadOf(all []column) (s spread) {
-	for _, least := range []int{leastEntries, 0} {
+	for _, least := range []int{leastEntries, fewEntries} {
 		varying := slices.DeleteFunc(slices.Clone(all), func(c column) bool {
-			return c.entries < least || least > 0 && c.steady || !(c.deviation > 0) || math.IsInf(c.deviation, 0)
+			steady := least == leastEntries && c.steady
+			return steady || c.entries < least || !(c.deviation > 0) || math.IsInf(c.deviation, 0)
 		})
 		if len(varying) == 0 {
 			continue

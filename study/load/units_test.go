@@ -36,3 +36,25 @@ func TestColumnsOfOneValueSayNothingOfUnits(t *testing.T) {
 		}
 	}
 }
+
+// Columns of two or three entries are not told to be in other units, although the deviations of so few differ by more
+// than a factor of 10; those of four rows are.
+func TestColumnsOfFewEntriesSayNothingOfUnits(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		few := problems.Data{Shape: []int{75, 30}}
+		for i := range 75 {
+			few.Y, few.Indices = append(few.Y, rng.NormFloat64()), append(few.Indices, 30*i+i%30)
+		}
+		if s := spreadOf(deviations(few)); s.different() {
+			t.Errorf("seed %d: %+v", seed, s)
+		}
+		rows := problems.Data{YShape: []int{4, 3}}
+		for i := range 12 {
+			rows.Y = append(rows.Y, rng.NormFloat64()*[]float64{1, 3000, 3000}[i%3])
+		}
+		if s := spreadOf(deviations(rows)); !s.different() {
+			t.Errorf("seed %d: %+v", seed, s)
+		}
+	}
+}
