@@ -71,7 +71,7 @@ func GenerateCT(angles, n int, seed uint64) ([]dataio.Array, error) {
 		{Name: "y", Shape: shape, Data: noisy(mu, sigma2, stream(seed, streamNoise))},
 		{Name: "mu", Shape: shape, Data: mu},
 		{Name: "sigma2", Data: []float64{sigma2}},
-		{Name: "image", Shape: []int{n, n}, Data: image},
+		{Name: spec.TrueSignal, Shape: []int{n, n}, Data: image},
 	}, nil
 }
 
@@ -121,6 +121,6 @@ func GenerateMRI(n int, seed uint64) ([]dataio.Array, error) {
 		{Name: "mu", Shape: shape, Data: mu, Complex: true},
 		mask,
 		{Name: "sigma2", Data: []float64{sigma2}},
-		{Name: "image", Shape: []int{n, n, 2}, Data: image, Complex: true},
+		{Name: spec.TrueSignal, Shape: []int{n, n, 2}, Data: image, Complex: true},
 	}, nil
 }

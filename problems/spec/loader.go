@@ -126,6 +126,9 @@ func (l *loader) flatten(a *dataio.Array) {
 	}
 }
 
+// TrueSignal is the name of the array in which generated data have the signal that is looked for, for --truth.
+const TrueSignal = "image"
+
 func (l *loader) ignored() []string {
 	path, _ := l.dataFile()
 	set := l.sets[path]
@@ -133,7 +136,7 @@ func (l *loader) ignored() []string {
 		return nil
 	}
 	return slices.DeleteFunc(set.Unread(), func(name string) bool {
-		return l.override(name) != "" || name == "y" && l.haveY()
+		return l.override(name) != "" || name == "y" && l.haveY() || name == TrueSignal
 	})
 }
 
