@@ -148,15 +148,19 @@ func majorities(y []float64, of []int, columns int) []int {
 // spread is that of the columns' standard deviations: the least and the greatest, but for strays.
 type spread struct{ least, most column }
 
-// spreadOf looks at the columns of at least [leastEntries] entries that are not steady, or where there is none at all
-// of [fewEntries].
+// fewVarying is one over the share of the columns that are to be not steady for the others to be left out: where nearly
+// all are steady, as amounts that are mostly 0, they tell units too.
+const fewVarying = 3
+
+// spreadOf looks at the columns of at least [leastEntries] entries that are not steady, or where these are few at the
+// others too, or where there is none at all of [fewEntries].
 func spreadOf(all []column) (s spread) {
-	for _, least := range []int{leastEntries, fewEntries} {
+	for pass, least := range []int{leastEntries, leastEntries, fewEntries} {
 		varying := slices.DeleteFunc(slices.Clone(all), func(c column) bool {
-			steady := least == leastEntries && c.steady
+			steady := pass == 0 && c.steady
 			return steady || c.entries < least || !(c.deviation > 0) || math.IsInf(c.deviation, 0)
 		})
-		if len(varying) == 0 {
+		if n := len(varying); n == 0 || pass == 0 && fewVarying*n < len(all) {
 			continue
 		}
 		slices.SortFunc(varying, func(a, b column) int { return cmp.Compare(a.deviation, b.deviation) })

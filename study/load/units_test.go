@@ -1,6 +1,7 @@
 package load
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -56,5 +57,19 @@ func TestColumnsOfFewEntriesSayNothingOfUnits(t *testing.T) {
 		if s := spreadOf(deviations(rows)); !s.different() {
 			t.Errorf("seed %d: %+v", seed, s)
 		}
+	}
+}
+
+// Where nearly all columns are mostly 0, as amounts of rain in other units, they tell units too.
+func TestAmountsThatAreMostlyNoneTellUnits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 3))
+	y := make([]float64, 8*300)
+	for i := range y {
+		if j := i % 8; j == 0 || rng.Float64() < 0.2 {
+			y[i] = math.Pow(4, float64(j)) * rng.NormFloat64()
+		}
+	}
+	if s := spreadOf(deviations(problems.Data{Y: y, YShape: []int{300, 8}})); !s.different() {
+		t.Errorf("%+v", s)
 	}
 }
