@@ -16,13 +16,15 @@ func TestPattern(t *testing.T) {
 		rows, columns, wave, twice, edge float64
 		of                               string
 		share                            float64
+		level                            bool
 	}{
 		"white":   {},
 		"edges":   {edge: 10},
 		"rows":    {rows: 0.3, of: ByRow, share: 0.09},
 		"columns": {columns: 0.4, of: ByColumn, share: 0.16},
 		"wave":    {wave: 0.5, of: ByWave, share: 0.125},
-		"print":   {wave: 0.5, twice: 0.4},
+		"print":   {wave: 0.5, twice: 0.4, level: true},
+		"mains":   {wave: 0.5, twice: 0.3, of: ByWave, share: 0.125},
 	} {
 		source.Seed(43, 1)
 		told, share, period := 0, 0.0, 0.0
@@ -32,6 +34,9 @@ func TestPattern(t *testing.T) {
 			for k := range y {
 				i, j := k/cols, k%cols
 				turn := 2 * math.Pi * (0.8*float64(i) - 0.6*float64(j)) / 7
+				if c.level {
+					turn = 2 * math.Pi * (float64(i)/7 + float64(j)/64)
+				}
 				y[k] = r.NormFloat64() + c.rows*byRow[i] + c.columns*byColumn[j] + c.wave*math.Sin(turn) +
 					c.twice*math.Sin(2*turn)
 				if i > rows/2 && j < cols/2 && i%20 > 10 {

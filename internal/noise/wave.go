@@ -21,6 +21,8 @@ const (
 	// repeated is how many times the mean around it the power at a multiple of the frequency is in what repeats in a
 	// picture. Of noise it is as much by chance in about one of a thousand waves.
 	repeated = 10
+	// mostAslant is how often what repeats along one axis may do so along the other in the whole image.
+	mostAslant = 3
 	// widestWave is the longest side that a spectrum is taken of, a multiple of evenSide, and fewSides the least.
 	widestWave, evenSide, fewSides = 512, 16, 3
 )
@@ -151,9 +153,13 @@ func (w *wave) standsOut(power []float64, i, j int) float64 {
 	return p / (sum / n)
 }
 
-// repeats reports whether a wave has others of half, twice or three times its frequency beside it, as what repeats in a
-// picture has, such as rows of print or bricks, and interference has not.
+// repeats reports whether a wave has others of half, twice or three times its frequency beside it and is along the rows
+// or columns, as what repeats in a picture is, such as rows of print or bricks. Interference by the mains, which is
+// aslant, has others beside it too.
 func (w *wave) repeats(power []float64, f [2]float64) bool {
+	if min(math.Abs(f[0])*float64(w.rows), math.Abs(f[1])*float64(w.cols)) > mostAslant {
+		return false
+	}
 	for _, times := range []float64{0.5, 2, 3} {
 		i, j := int(math.Round(times*f[0]*float64(w.rows))), int(math.Round(times*f[1]*float64(w.cols)))
 		for k := range 9 {
