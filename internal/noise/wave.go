@@ -21,8 +21,8 @@ const (
 	// repeated is how many times the mean around it the power at a multiple of the frequency is in what repeats in a
 	// picture. Of noise it is as much by chance in about one of a thousand waves.
 	repeated = 10
-	// mostAslant is how often what repeats along one axis may do so along the other in the whole image.
-	mostAslant = 3
+	// mostAslant is the slope up to which a wave is along the rows or columns.
+	mostAslant = 0.2
 	// widestWave is the longest side that a spectrum is taken of, a multiple of evenSide, and fewSides the least.
 	widestWave, evenSide, fewSides = 512, 16, 3
 )
@@ -157,7 +157,7 @@ func (w *wave) standsOut(power []float64, i, j int) float64 {
 // or columns, as what repeats in a picture is, such as rows of print or bricks. Interference by the mains, which is
 // aslant, has others beside it too.
 func (w *wave) repeats(power []float64, f [2]float64) bool {
-	if min(math.Abs(f[0])*float64(w.rows), math.Abs(f[1])*float64(w.cols)) > mostAslant {
+	if a, b := math.Abs(f[0]), math.Abs(f[1]); min(a, b) > mostAslant*max(a, b) {
 		return false
 	}
 	for _, times := range []float64{0.5, 2, 3} {
