@@ -4,10 +4,10 @@ import (
 	"context"
 	"io"
 	"slices"
-	"strings"
 
 	"surepipe/array"
 	"surepipe/pipeline"
+	"surepipe/problems"
 	"surepipe/risk/warning"
 	"surepipe/study"
 	"surepipe/study/load"
@@ -26,14 +26,15 @@ type (
 
 // Grid says which weights are swept, and what is minimized.
 type Grid struct {
-	// Lambda, Lambda2 and Gamma are grids FROM:TO:COUNT, such as "0.01max:max:40" or "1:100:20". One or two are
-	// given; the other weights are those of the estimator. Without any, lambda has the default grid of the problem.
+	// Lambda, Lambda2 and Gamma are grids FROM:TO:COUNT, such as "0.01max:max:40", or lists, such as "1,2,5". One or
+	// two are given; the other weights are those of the estimator. Without any, lambda has the default grid of the problem.
 	Lambda, Lambda2, Gamma string
 	// Criterion is what is minimized: by default SURE where sigma2 is known, GCV where it is not, leave-one-out
 	// where the loss is not squared. Rule chooses the point: the minimum, or "1se".
 	Criterion Criterion
 	Rule      pipeline.Rule
-	// Refine is how many points are computed beyond the grid for each weight: nil for the default, 0 for none. Chain is
+	// Refine is how many points are computed beyond the grid for each weight: nil for the default, which is none beyond
+	// a list, 0 for none. Chain is
 	// how many points warm starts chain, 0 for the default.
 	Refine *int
 	Chain  int
@@ -137,20 +138,23 @@ func (e *Estimator) sweep(ctx context.Context, g Grid) (*study.Sweep, *study.Est
 	if g.Refine != nil {
 		s.Refine = *g.Refine
 	}
-	if given := r.Given; g.Audit != nil {
+	if g.Audit != nil {
 		s.Audit = *g.Audit
-		r.Given = func(option string) bool { return option == "audit" || given(option) }
+	}
+	given := r.Given
+	r.Given = func(option string) bool {
+		return option == "refine" && g.Refine != nil || option == "audit" && g.Audit != nil || given(option)
 	}
 	if s.Rule == "" {
 		s.Rule = request.NewSweep().Rule
 	}
-	given := map[string]string{"lambda": g.Lambda, "lambda2": g.Lambda2, "gamma": g.Gamma}
+	texts := map[string]string{"lambda": g.Lambda, "lambda2": g.Lambda2, "gamma": g.Gamma}
 	for _, name := range study.WeightNames {
 		to := r.Weights.Named()[name]
-		switch text := given[name]; {
-		case text != "" && !strings.Contains(text, ":"):
-			return nil, nil, study.Errorf("--%s is %q, expected a grid FROM:TO:COUNT such as 0.01max:max:40", name,
-				text)
+		switch text := texts[name]; {
+		case text != "" && !problems.IsGrid(text):
+			return nil, nil, study.Errorf("--%s is %q, expected a grid FROM:TO:COUNT such as 0.01max:max:40, or a list "+
+				"such as 1,2,5", name, text)
 		case text != "":
 			*to = text
 		case slices.Contains(e.unset, name) && name == "lambda" && g.Lambda2+g.Gamma == "":

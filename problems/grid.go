@@ -2,31 +2,41 @@ package problems
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/problems/spec"
 )
 
-// Grid is an increasing logarithmic grid of N weights from From to To.
+// Grid is an increasing logarithmic grid of N weights from From to To, or a list of N weights with these ends.
 type Grid struct {
 	From, To Weight
 	N        int
+	// List are the weights of a list, nil for a logarithmic grid.
+	List []Weight
 }
 
 // maxGrid bounds the number of points of a grid. A larger number is a typing error.
 const maxGrid = 100000
 
-const gridForm = "expected FROM:TO:COUNT such as 0.01max:2max:40"
+const gridForm = "expected FROM:TO:COUNT such as 0.01max:2max:40, or a list such as 1,2,5"
+
+// IsGrid reports whether a text is meant as a grid and not as one weight.
+func IsGrid(s string) bool { return strings.ContainsAny(s, ":,") }
 
 // ParseGrid reads a grid such as "0.01max:2max:40": a weight, a larger weight, both in the form
 // that [ParseWeight] takes, and the number of points, which are equally spaced on the logarithmic
-// scale. The error begins with the text.
+// scale; or a list of increasing weights such as "1,2,5". The error begins with the text.
 func ParseGrid(s string) (g Grid, err error) {
+	if strings.Contains(s, ",") {
+		return parseList(s)
+	}
 	parts := strings.Split(s, ":")
 	if len(parts) != 3 {
 		return g, fmt.Errorf("%q, %s", s, gridForm)
@@ -41,6 +51,27 @@ func ParseGrid(s string) (g Grid, err error) {
 		return g, fmt.Errorf("%q: the number of points is %q, %s", s, parts[2], gridForm)
 	}
 	if err := g.check(); err != nil {
+		return g, fmt.Errorf("%q: %w", s, err)
+	}
+	return g, nil
+}
+
+func parseList(s string) (g Grid, err error) {
+	for _, text := range strings.Split(s, ",") {
+		w, err := spec.ParseWeight(text)
+		if err == nil && len(g.List) > 0 && w.OfMax != g.From.OfMax {
+			err = errors.New("numbers and multiples of max are mixed")
+		}
+		if err != nil {
+			return g, fmt.Errorf("%q: of weight %d of the list, %w", s, len(g.List)+1, err)
+		}
+		g.List = append(g.List, w)
+		g.From, g.To, g.N = g.List[0], w, len(g.List)
+	}
+	if err := g.check(); err != nil {
+		return g, fmt.Errorf("%q: %w", s, err)
+	}
+	if _, err := g.Values(1); err != nil {
 		return g, fmt.Errorf("%q: %w", s, err)
 	}
 	return g, nil
@@ -85,14 +116,20 @@ func (g Grid) Values(maximum float64) ([]float64, error) {
 	if err := checkEnds(from, to, true); err != nil {
 		return nil, err
 	}
-	values := make([]float64, g.N)
 	step := (math.Log(to) - math.Log(from)) / float64(g.N-1)
-	for i := range values {
-		values[i] = from * math.Exp(step*float64(i))
-	}
+	values := lists.Make(g.N, func(i int) float64 {
+		if g.List != nil {
+			return resolve(g.List[i])
+		}
+		return from * math.Exp(step*float64(i))
+	})
 	values[g.N-1] = to
 	for i := 1; i < g.N; i++ {
-		if values[i] <= values[i-1] {
+		switch {
+		case values[i] > values[i-1]:
+		case g.List != nil:
+			return nil, fmt.Errorf("%g is followed by %g, expected increasing weights", values[i-1], values[i])
+		default:
 			return nil, fmt.Errorf("%d points from %g to %g are too close to be distinct in double precision", g.N,
 				from, to)
 		}

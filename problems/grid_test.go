@@ -19,6 +19,8 @@ func TestGridIsLogarithmic(t *testing.T) {
 		"0.5max:max:2":       {5, 10},
 		" 0.1 : 0.1max : 2 ": {0.1, 1},
 		"0.01max:1e2:4":      {0.1, 1, 10, 100},
+		"1,2, 5":             {1, 2, 5},
+		"0.1max,0.5max":      {1, 5},
 	} {
 		g, err := problems.ParseGrid(text)
 		if err != nil {
@@ -55,6 +57,10 @@ func TestBadGridsAreRefused(t *testing.T) {
 		"1:1:5":         "from 1 to 1",
 		"2max:1max:5":   "from 2 to 1",
 		"-1:1:5":        `it begins at "-1", expected a positive number`,
+		"1,":            `of weight 2 of the list, "", expected`,
+		"1,0.1max":      "numbers and multiples of max are mixed",
+		"1,3,2":         "3 is followed by 2, expected increasing weights",
+		"0,1":           "an end is 0",
 		"1:nan:5":       `it ends at "nan", expected a positive number`,
 	} {
 		if _, err := problems.ParseGrid(text); err == nil || !strings.Contains(err.Error(), want) ||

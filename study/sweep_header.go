@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"surepipe/array"
 	"surepipe/internal/lists"
@@ -63,6 +64,17 @@ type SweepGrid struct {
 	From   float64 `json:"from"`
 	To     float64 `json:"to"`
 	Points int     `json:"points"`
+	// Values are those of a list of weights, absent for a logarithmic grid.
+	Values []float64 `json:"values,omitempty"`
+}
+
+// text is the grid as [problems.ParseGrid] reads it.
+func (g SweepGrid) text() string {
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+	if g.Values != nil {
+		return strings.Join(lists.Map(g.Values, number), ",")
+	}
+	return number(g.From) + ":" + number(g.To) + ":" + strconv.Itoa(g.Points)
 }
 
 // unitChain is the number of points in a unit of a shard, 0 for a whole row: a chain of warm starts,
@@ -124,9 +136,12 @@ func NewSweepHeader(j *Estimator, data problems.Data, axes []Axis, o pipeline.Sw
 	h.WeightsResult = weightsOf(j.Problem)
 	h.FewRows = pipeline.FewRows(j.Problem.Solve())
 	for _, axis := range axes {
-		h.Grid = append(h.Grid, SweepGrid{
-			Weight: axis.Name, From: axis.Values[0], To: axis.Values[len(axis.Values)-1], Points: len(axis.Values),
-		})
+		of := SweepGrid{Weight: axis.Name, From: axis.Values[0], To: axis.Values[len(axis.Values)-1],
+			Points: len(axis.Values)}
+		if axis.Grid.List != nil {
+			of.Values = axis.Values
+		}
+		h.Grid = append(h.Grid, of)
 		*h.Named(axis.Name) = nil
 	}
 	return h
@@ -150,10 +165,8 @@ func (h SweepHeader) Axes() (axes []Axis, err error) {
 		if !slices.Contains(WeightNames, g.Weight) {
 			return nil, fmt.Errorf("its grid is of %q, expected lambda, lambda2 or gamma", g.Weight)
 		}
-		text := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 		axis := Axis{Name: g.Weight}
-		if axis.Grid, err = problems.ParseGrid(text(g.From) + ":" + text(g.To) + ":" +
-			strconv.Itoa(g.Points)); err == nil {
+		if axis.Grid, err = problems.ParseGrid(g.text()); err == nil {
 			axis.Values, err = axis.Grid.Values(0)
 		}
 		if err != nil {

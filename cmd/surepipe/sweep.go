@@ -54,7 +54,7 @@ func (f *sweepCommand) command() *cobra.Command {
 	cli.Bind(cmd, f.foldFlags()...)
 	f.coefficients.register(cmd, " at the minimizer")
 	cli.DescribeFlags(cmd.Flags(), map[string]string{
-		"lambda": "weight of the regularizer: a grid such as 0.01max:2max:40 (or 1:100:20, or one value as " +
+		"lambda": "weight of the regularizer: a grid such as 0.01max:2max:40 or 1:100:20, or a list 1,2,5 (or one value as " +
 			"surepipe run takes it; default, with no grid at all: 100 weights from the maximum down to 1e-4 of " +
 			"it, or 1e-2 where columns outnumber rows; of ridge over the squared singular values of X; 20 of " +
 			"completions, down to 0.05 (11, to 0.2, of few entries), " +

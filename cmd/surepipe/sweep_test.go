@@ -263,6 +263,7 @@ func TestBadSweepsAreRefusedByName(t *testing.T) {
 		{"--problem elastic-net --lambda 1:2:3 --lambda2 1:2:3 --gamma 1:2:3" + diabetes, "expected one or two"},
 		{"--problem ridge --lambda 0.1max:max:3" + diabetes, "--lambda is max, but this weight has no maximum"},
 		{"--problem lasso --lambda 1:2" + diabetes, `--lambda is "1:2", expected FROM:TO:COUNT`},
+		{"--problem lasso --lambda 1,3,2" + diabetes, `--lambda is "1,3,2": 3 is followed by 2`},
 		{"--problem lasso --lambda 1:2:1" + diabetes, `--lambda is "1:2:1": a grid of 1 points`},
 		{"--problem lasso --lambda 2:1:5" + diabetes, `--lambda is "2:1:5": it goes from 2 to 1`},
 		{"--problem lasso --lambda 2:2:5" + diabetes, `--lambda is "2:2:5": it goes from 2 to 2`},
@@ -291,6 +292,36 @@ func TestBadSweepsAreRefusedByName(t *testing.T) {
 
 // A sweep is continued after any of its lines, whole or torn, to the same lines; with
 // other settings or data it is refused.
+// A list of weights has these points and no others, also where it goes on and on shards.
+func TestSweepOfAList(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "s.jsonl")
+	args := []string{"sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "5,20,30,400",
+		"--jsonl", path, "--json"}
+	status, want, stderr := command(t, args...)
+	if status != exitDone {
+		t.Fatal(stderr)
+	}
+	want = seconds.ReplaceAllString(want, "")
+	for _, weight := range []string{`"lambda":5,`, `"lambda":20,`, `"lambda":30,`, `"lambda":400,`, `"points":4`} {
+		if !strings.Contains(want, weight) {
+			t.Errorf("no %s in %s", weight, want)
+		}
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(whole, []byte("\n"))
+	if err := os.WriteFile(path, bytes.Join(lines[:3], nil), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if status, got, stderr := command(t, append(args, "--resume")...); status != exitDone ||
+		seconds.ReplaceAllString(got, "") != want {
+		t.Errorf("resumed: status %d, %s\n%s\nwant\n%s", status, stderr, got, want)
+	}
+}
+
 func TestSweepResumes(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s.jsonl")

@@ -177,22 +177,23 @@ def run(problem=None, X=None, y=None, *, coefficients=False, audit=None, **optio
 
 
 def grid_of(weights):
-    """The grid FROM:TO:COUNT of a list or an array of weights; a number and a text are as they are."""
+    """The grid of a list or an array of weights, FROM:TO:COUNT or a list; a number and a text are as they are."""
     if np.ndim(weights) != 1:
         return weights.item() if isinstance(weights, np.ndarray) and weights.ndim == 0 else weights
     at = np.sort(np.asarray(weights, float))
-    if len(at) < 2 or not at[0] > 0 or not np.allclose(np.geomspace(at[0], at[-1], len(at)), at, rtol=1e-6, atol=0):
-        raise ValueError("the grid must have at least two positive weights, evenly spaced on a logarithmic scale, as "
-                         "np.geomspace makes them")
-    return f"{float(at[0])!r}:{float(at[-1])!r}:{len(at)}"
+    if len(at) < 2 or not at[0] > 0 or not np.isfinite(at).all():
+        raise ValueError("the grid must have at least two positive weights")
+    if np.allclose(np.geomspace(at[0], at[-1], len(at)), at, rtol=1e-6, atol=0):
+        return f"{float(at[0])!r}:{float(at[-1])!r}:{len(at)}"
+    return ",".join(repr(float(w)) for w in at)
 
 
 def is_grid(weights):
-    return isinstance(weights, str) and ":" in weights
+    return isinstance(weights, str) and (":" in weights or "," in weights)
 
 
 def grids_of(given):
-    """Takes the grids, FROM:TO:COUNT or arrays, out of options."""
+    """Takes the grids, texts or arrays, out of options."""
     names = (("lam", "lambda"), ("lam2", "lambda2"), ("gamma", "gamma"))
     given.update({k: grid_of(given[k]) for k, _ in names if k in given})
     return {flag: given.pop(k) for k, flag in names if is_grid(given.get(k))}
@@ -214,8 +215,8 @@ def sweep(problem=None, X=None, y=None, *, coefficients=False, sigma2=None, **op
         sweep("lasso", data=frame, response="price", lam="0.01max:max:40", criterion="alo", rule="1se")
         sweep(f, np.geomspace(0.01, 1, 20), y, sigma2=1)
 
-    The first two are those of `run`, with grids for one or two weights, FROM:TO:COUNT or arrays as np.geomspace makes
-    them; criterion, rule, refine, chain and audit are as the command's. coefficients=True has those of the chosen point
+    The first two are those of `run`, with grids for one or two weights, FROM:TO:COUNT or arrays of increasing
+    weights; criterion, rule, refine, chain and audit are as the command's. coefficients=True has those of the chosen point
     with their errors, "path" those of all points too (`Path.coefficients`). In the third f is any function f(y, weight)
     that returns an estimate of the mean of y, in its shape, and the second argument the weights.
     """

@@ -175,8 +175,10 @@ def test_a_grid_is_a_text_or_an_array(diabetes):
     for same in (weights, list(weights), tuple(weights[::-1])):
         assert Lasso(same).fit(X, y).lambda_ == want
     assert surepipe.sweep("lasso", X, y, lam=weights, intercept=True, standardize=True, refine=4).lambda_ == want
-    with pytest.raises(ValueError, match="evenly spaced on a logarithmic scale"):
-        Lasso([1, 2, 3]).fit(X, y)
+    chosen = Lasso([5, 20, 30]).fit(X, y)
+    assert sorted(p["lambda"] for p in chosen.path_.points) == [5, 20, 30] and chosen.lambda_ in (5, 20, 30)
+    with pytest.raises(ValueError, match="at least two positive weights"):
+        Lasso([0, 2, 3]).fit(X, y)
 
 
 def test_bad_parameters_are_named(diabetes):

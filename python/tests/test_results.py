@@ -111,8 +111,8 @@ def test_the_risk_of_a_function_is_that_of_its_closed_form():
     path = surepipe.sweep(soft, np.geomspace(0.5, 4, 12), y, sigma2=1.0)
     mean = (soft(y, path.fit["lambda"]) == path.fit.mu_hat).mean()
     assert mean == 1 and 1 < path.fit["lambda"] < 2.5
-    with pytest.raises(ValueError, match="evenly spaced"):
-        surepipe.sweep(soft, [1.0, 2.0, 3.0], y, sigma2=1.0)
+    listed = surepipe.sweep(soft, [1.0, 2.0, 3.0], y, sigma2=1.0)
+    assert sorted(p["lambda"] for p in listed.points) == [1, 2, 3]
 
 
 def test_functions_of_other_packages():

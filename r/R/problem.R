@@ -10,7 +10,7 @@ surepipe_run <- function(problem, arrays, options = list(), criterion = NULL, ru
     }
   }
   weights <- intersect(c("lambda", "lambda2", "gamma"), names(options))
-  grids <- weights[vapply(options[weights], function(w) is.character(w) && grepl(":", w, fixed = TRUE), NA)]
+  grids <- weights[vapply(options[weights], is_grid, NA)]
   single <- !length(grids)
   later <- c(of_sweeps, if (!single) weights)
   open <- named(utils::modifyList(list(problem = problem), options[setdiff(names(options), later)]))

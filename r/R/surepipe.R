@@ -231,20 +231,17 @@ group_numbers <- function(groups, p) {
   match(groups, unique(groups)) - 1
 }
 
-# one_weight says whether lambda is one: a number, or a text such as "0.1max".
-one_weight <- function(lambda) {
-  length(lambda) == 1 && (is.numeric(lambda) || (is.character(lambda) && !grepl(":", lambda, fixed = TRUE)))
-}
+# is_grid says whether a text is meant as a grid, one_weight whether lambda is one: a number, or a text such as "0.1max".
+is_grid <- function(text) is.character(text) && grepl("[:,]", text)
+one_weight <- function(lambda) length(lambda) == 1 && (is.numeric(lambda) || (is.character(lambda) && !is_grid(lambda)))
 
 # grid_of is a grid in the program's notation. NULL is the program's own: of the LASSO glmnet's hundred weights.
 grid_of <- function(lambda) {
   if (is.null(lambda) || is.character(lambda)) return(lambda)
   lambda <- sort(lambda)
+  if (!all(is.finite(lambda) & lambda > 0)) stop("lambda has values that are not positive numbers", call. = FALSE)
   grid <- exp(seq(log(lambda[[1]]), log(lambda[[length(lambda)]]), length.out = length(lambda)))
-  if (any(!is.finite(grid)) || any(abs(grid - lambda) > 1e-6 * grid)) {
-    stop("lambda has values that are not evenly spaced on the logarithmic scale: expected such values, ",
-         "or a text such as \"0.01max:max:40\"", call. = FALSE)
-  }
+  if (any(abs(grid - lambda) > 1e-6 * grid)) return(paste(sprintf("%.17g", lambda), collapse = ","))
   sprintf("%.17g:%.17g:%d", lambda[[1]], lambda[[length(lambda)]], length(lambda))
 }
 

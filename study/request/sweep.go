@@ -6,7 +6,6 @@ import (
 	"math"
 	"runtime"
 	"slices"
-	"strings"
 
 	"surepipe/internal/noise"
 	"surepipe/loss"
@@ -50,7 +49,7 @@ func (r *Request) CheckSweep(s *Sweep) error {
 func (r *Request) CheckGrids(s *Sweep) error {
 	for _, name := range study.WeightNames {
 		text := r.Weights.Named()[name]
-		if !strings.Contains(*text, ":") {
+		if !problems.IsGrid(*text) {
 			continue
 		}
 		grid, err := problems.ParseGrid(*text)
@@ -58,6 +57,9 @@ func (r *Request) CheckGrids(s *Sweep) error {
 			return study.Errorf("--%s is %w", name, err)
 		}
 		s.axes = append(s.axes, study.Axis{Name: name, Grid: grid})
+		if grid.List != nil && !r.Given("refine") {
+			s.Refine = 0 // a list is what is asked for
+		}
 		// The value with which the problem is opened, which then gives the maximum.
 		*text = "max"
 		if !grid.Relative() {

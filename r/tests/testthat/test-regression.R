@@ -42,6 +42,13 @@ test_that("predictions repeat the fit, factors and missing values are as in glm"
   expect_gt(mean(right), 0.9)
 })
 
+test_that("weights of the penalty may be a list", {
+  skip_without_program()
+  fit <- quiet(surepipe(mpg ~ ., mtcars, lambda = c(30, 5, 20)))
+  expect_equal(sort(as.data.frame(fit)$lambda), c(5, 20, 30))
+  expect_error(surepipe(mpg ~ ., mtcars, lambda = c(-5, 20)), "not positive")
+})
+
 test_that("weights, offsets, factors and the elastic net are glm's and glmnet's", {
   skip_without_program()
   w <- rep(c(1, 2.5), 16)
