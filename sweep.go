@@ -27,15 +27,15 @@ type (
 // Grid says which weights are swept, and what is minimized.
 type Grid struct {
 	// Lambda, Lambda2 and Gamma are grids FROM:TO:COUNT, such as "0.01max:max:40", or lists, such as "1,2,5". One or
-	// two are given; the other weights are those of the estimator. Without any, lambda has the default grid of the problem.
+	// two are given; the other weights are those of the estimator. Without any, lambda has the default grid of the
+	// problem.
 	Lambda, Lambda2, Gamma string
 	// Criterion is what is minimized: by default SURE where sigma2 is known, GCV where it is not, leave-one-out
 	// where the loss is not squared. Rule chooses the point: the minimum, or "1se".
 	Criterion Criterion
 	Rule      pipeline.Rule
 	// Refine is how many points are computed beyond the grid for each weight: nil for the default, which is none beyond
-	// a list, 0 for none. Chain is
-	// how many points warm starts chain, 0 for the default.
+	// a list, 0 for none. Chain is how many points warm starts chain, 0 for the default.
 	Refine *int
 	Chain  int
 	// Audit has the chosen point checked by a few fits without some observations, into [Summary].Audits: nil where
@@ -153,8 +153,8 @@ func (e *Estimator) sweep(ctx context.Context, g Grid) (*study.Sweep, *study.Est
 		to := r.Weights.Named()[name]
 		switch text := texts[name]; {
 		case text != "" && !problems.IsGrid(text):
-			return nil, nil, study.Errorf("--%s is %q, expected a grid FROM:TO:COUNT such as 0.01max:max:40, or a list "+
-				"such as 1,2,5", name, text)
+			return nil, nil, study.Errorf("--%s is %q, expected a grid FROM:TO:COUNT such as 0.01max:max:40, or a "+
+				"list such as 1,2,5", name, text)
 		case text != "":
 			*to = text
 		case slices.Contains(e.unset, name) && name == "lambda" && g.Lambda2+g.Gamma == "":

@@ -54,11 +54,11 @@ func (f *sweepCommand) command() *cobra.Command {
 	cli.Bind(cmd, f.foldFlags()...)
 	f.coefficients.register(cmd, " at the minimizer")
 	cli.DescribeFlags(cmd.Flags(), map[string]string{
-		"lambda": "weight of the regularizer: a grid such as 0.01max:2max:40 or 1:100:20, or a list 1,2,5 (or one value as " +
-			"surepipe run takes it; default, with no grid at all: 100 weights from the maximum down to 1e-4 of " +
-			"it, or 1e-2 where columns outnumber rows; of ridge over the squared singular values of X; 20 of " +
-			"completions, down to 0.05 (11, to 0.2, of few entries), " +
-			"and of images about the noise; 8 of each of two open weights)",
+		"lambda": "weight of the regularizer: a grid such as 0.01max:2max:40 or 1:100:20, or a list 1,2,5 (or one " +
+			"value as surepipe run takes it; default, with no grid at all: 100 weights from the maximum down " +
+			"to 1e-4 of it, or 1e-2 where columns outnumber rows; of ridge over the squared singular values of " +
+			"X; 20 of completions, down to 0.05 (11, to 0.2, of few entries), and of images about the noise; 8 " +
+			"of each of two open weights)",
 		"lambda2":  "elastic net: weight of 1/2 ||b||^2, a grid of numbers or a number (default: the file's)",
 		"gamma":    "robust PCA: weight of ||S||_1, as --lambda (default: the file's)",
 		"parallel": "points in flight at once (default: up to 4 on the host where y has at most a million values)",
