@@ -11,7 +11,7 @@ import (
 // SweepParams are an estimator, the grids and what is wanted of the fit at the point that is chosen.
 type SweepParams struct {
 	Which
-	Lambda    string             `json:"lambda,omitempty" jsonschema:"a grid FROM:TO:COUNT such as 0.01max:max:40, or a list such as 1,2,5"`
+	Lambda    string             `json:"lambda,omitempty" jsonschema:"a grid such as 0.01max:max:40, or a list: 1,2,5"`
 	Lambda2   string             `json:"lambda2,omitempty" jsonschema:"a grid"`
 	Gamma     string             `json:"gamma,omitempty" jsonschema:"a grid"`
 	Criterion surepipe.Criterion `json:"criterion,omitempty" jsonschema:"what is minimized; see sweep --help"`
