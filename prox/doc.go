@@ -95,11 +95,20 @@
 // # Structure
 //
 // What is known about a regularizer beyond its proximal operator is one value, a [Structure]: r(b),
-// whether r is quadratic or a nuclear norm, on which coordinates it does not depend, its restriction
-// to a subspace, its form in other units, and the terms of a duality gap. [StructureOf] returns it.
-// The zero Structure says nothing and is always true, so that a user's own type need not have one;
-// solvers and derivatives then take the general path. The structure of NewScaled, NewSeparable and
-// [Block] follows from their parts.
+// whether r is quadratic or a nuclear norm, on which coordinates it does not depend, its
+// restriction to a subspace, its form in other units, the terms of a duality gap, and how to follow
+// the iterates of a solver. [StructureOf] returns it. The zero Structure says nothing and is always
+// true, so that a user's own type need not have one; solvers and derivatives then take the general
+// path. The structure of NewScaled, NewSeparable and [Block] follows from their parts.
+//
+// # Following
+//
+// The iterates of a solver are close to each other, and the result of one evaluation can warm-start
+// the next: see [Follower], an inexact proximal operator. An evaluation is then the proximal point
+// of some v' near v, with a certified bound of the distance, which can be made as small as
+// required. NewNuclear follows by the partial SVD of package subspace, which computes a few more
+// singular values than exceed the threshold where [Prox.Eval] computes all; only matrices of that
+// size go to the host. The certificate takes the Gram matrix, once per solve.
 //
 // # Errors
 //

@@ -161,6 +161,8 @@ type Structure struct {
 	// K* u = 0 and a negative support function shows that no K b is in the domain. It is nil where r
 	// is finite everywhere, so that g can only be 0, or where nothing is known.
 	Support func(g array.Batch) float64
+	// Follow returns a Follower, or nil where nothing would be gained.
+	Follow func() Follower
 	// Local returns how the degrees of freedom of prox_r(v) are spread over the pixels and patches of a
 	// series of images; nil where r is not one of patches.
 	Local func(v []float64) (LocalMaps, error)

@@ -162,8 +162,9 @@ func TestWrappersKnowWhatTheirPartsKnow(t *testing.T) {
 		if name == "block" {
 			want = 3
 		}
-		if s.Nuclear != (prox.Number{Value: want, Known: true}) || s.Shape.Rows != 70 {
-			t.Errorf("%s: %+v, want the nuclear norm times %g", name, s, want)
+		if s.Nuclear != (prox.Number{Value: want, Known: true}) || s.Shape.Rows != 70 || s.Follow == nil ||
+			s.Follow() == nil {
+			t.Errorf("%s: %+v, want the nuclear norm times %g, and a follower", name, s, want)
 		}
 	}
 }

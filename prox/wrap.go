@@ -49,6 +49,14 @@ func scaledStructure(c float64, s Structure) Structure {
 	if s.DualScale != nil {
 		out.DualScale, out.FenchelGap = scaledConjugate(c, s)
 	}
+	if s.Follow != nil {
+		out.Follow = func() Follower {
+			if f := s.Follow(); f != nil {
+				return scaledFollower{c, f}
+			}
+			return nil
+		}
+	}
 	return out
 }
 
@@ -111,7 +119,7 @@ func releaseAll(from []Prox) {
 func blockStructure(p *separable) Structure {
 	parts := make([]Structure, len(p.blocks))
 	values, split, conjugates, sparse := true, true, true, true
-	free, units, bounded := false, false, false
+	free, units, follow, bounded := false, false, false, false
 	for i, q := range p.blocks {
 		s := StructureOf(q)
 		parts[i] = s
@@ -121,6 +129,7 @@ func blockStructure(p *separable) Structure {
 		sparse = sparse && s.Sparse != nil
 		free = free || s.Free != nil
 		units = units || s.Rescale != nil
+		follow = follow || s.Follow != nil
 		bounded = bounded || s.Support != nil
 	}
 	b := &blocks{p, parts}
@@ -142,6 +151,9 @@ func blockStructure(p *separable) Structure {
 	}
 	if conjugates {
 		out.DualScale, out.FenchelGap = b.dualScale, b.fenchelGap
+	}
+	if follow {
+		out.Follow = b.follow
 	}
 	if bounded {
 		out.Support = b.support
@@ -320,6 +332,22 @@ func (s *blocks) support(g array.Batch) float64 {
 		sum += r.Support(part)
 	}
 	return sum
+}
+
+func (s *blocks) follow() Follower {
+	f := &separableFollower{p: s.p, blocks: make([]Follower, len(s.parts))}
+	for i, r := range s.parts {
+		if r.Follow == nil {
+			continue
+		}
+		if f.blocks[i] = r.Follow(); f.blocks[i] != nil {
+			f.count++
+		}
+	}
+	if f.count == 0 {
+		return nil
+	}
+	return f
 }
 
 // Block gives the length N to a Prox whose own Dim is 0. It has the structure of the Prox in it,

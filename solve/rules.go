@@ -261,14 +261,7 @@ func partlySmooth(p Problem) bool {
 	if r.Closure != nil {
 		most = mostSplit
 	}
-	return r.Value != nil && !lowRank(r) && linops.StructureOf(p.A).Entries.Known && min(d, dim) <= most
-}
-
-// lowRank reports that r has a nuclear norm, whose manifolds have no factored system.
-func lowRank(r prox.Structure) bool {
-	return r.Nuclear.Known || slices.ContainsFunc(r.Blocks, func(q prox.Prox) bool {
-		return lowRank(prox.StructureOf(q))
-	})
+	return r.Value != nil && r.Follow == nil && linops.StructureOf(p.A).Entries.Known && min(d, dim) <= most
 }
 
 // finisher is a method that goes on where active sets have come to an end before the tolerance:

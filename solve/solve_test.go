@@ -229,6 +229,7 @@ func TestChoicesAreRecorded(t *testing.T) {
 		{"fista", uneven, prox.NewL2(0.1), "units", "the user's"},
 		{"fista", sampled, lowrank.NewNuclear(shape, 15), "method", "iterates in factored form"},
 		{"fista", sampled, lowrank.NewNuclear(shape, 0.1), "method", "all singular values"},
+		{"admm", sampled, lowrank.NewNuclear(shape, 15), "method", "inexact proximal operator"},
 		{"direct", small, prox.NewSquaredL2(1), "method", "closed form"},
 		{"direct", small, prox.NewSquaredL2(1), "method", "singular value decomposition"},
 		{"direct", graded, prox.NewSquaredL2(1), "method", "pivoted factorization with the penalty"},

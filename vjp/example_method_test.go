@@ -83,7 +83,7 @@ func (m *primalDual) Step(ctx context.Context, w *solve.Work, record bool) (prox
 	dev.Lin(u, 1/(1+m.sigma), u, m.sigma/(1+m.sigma), z)
 	m.p.A.Adjoint(v, u)
 	dev.Lin(v, 1, b, -m.tau, v)
-	j, err := w.Prox(m.p.R, w.B, v, record)
+	j, err := w.Prox(ctx, m.p.R, w.B, v, record)
 	if err != nil {
 		return nil, err
 	}

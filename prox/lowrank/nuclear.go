@@ -32,7 +32,8 @@ type nuclear struct {
 // Where sigma_1/tau is not so large that squares lose accuracy, the singular vectors come from the
 // smaller Gram matrix; the host computes its eigenvalues and the device all else, and only a matrix
 // of the size of the shorter side is transferred. Elsewhere the SVD is LAPACK's, on the host, and V
-// and its singular vectors are transferred. The derivative needs no gap between singular
+// and its singular vectors are transferred. Along the iterates of a solve ([prox.Follower]) a partial
+// SVD is used where the rank of the result is low. The derivative needs no gap between singular
 // values, neither between two of them nor between one and tau, and treats a rank-deficient, wide or
 // tall V like any other. Applying it to one direction takes about 8 m n r flops, r being the rank
 // of the result. See [prox.Derivative]; a sigma_i equal to tau counts as below.
@@ -48,7 +49,7 @@ func NewNuclear(shape array.Shape, lambda float64) prox.Prox {
 	p := &nuclear{shape: shape, lambda: lambda}
 	p.Is = prox.Structure{
 		Value: p.value, Nuclear: prox.Number{Value: lambda, Known: true}, Shape: shape, DualScale: p.dualScale,
-		FenchelGap: p.fenchelGap,
+		FenchelGap: p.fenchelGap, Follow: p.follow,
 	}
 	return p
 }

@@ -14,7 +14,8 @@
 //
 // What a Prox says about itself must be true. Every field of its [prox.Structure] is checked: with
 // a value the result must minimize the objective, free coordinates must not matter, on a space and
-// in other units the regularizer must be the same, a duality gap must be an upper bound. So is the [prox.Model] of each
+// in other units the regularizer must be the same, a duality gap must be an upper bound, a
+// follower's evaluations must be as accurate as certified. So is the [prox.Model] of each
 // derivative: the space by package spacetest; J = E (E*E + t Q)^{-1} E* by the curvature's products
 // and, where it has a matrix, by dense algebra; traces by the eigenvalues of J; the margin by
 // points just within it.
@@ -137,6 +138,7 @@ var claims = []struct {
 	{"model", (*checker).modelled},
 	{"margin of the model", (*checker).margins},
 	{"memory of the derivative", (*checker).memory},
+	{"follower", (*checker).follower},
 	{"structure", (*checker).pairs},
 	{"nuclear norm", (*checker).nuclear},
 	{"parts", (*checker).parts},

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"math"
 
 	"surepipe/array"
@@ -116,6 +117,13 @@ func (c *Watch) examine(ctx context.Context, w *Work, measured float64, last boo
 	}
 	if own != nil {
 		return own.Examine(ctx, w, c, measured, last)
+	}
+	if w.follower != nil {
+		slack, err := w.certify(ctx, c.traits, c.Tol*c.Scale-measured)
+		if err != nil {
+			return fmt.Errorf("%s iteration %d: %w", c.m.Name(), w.K+1, err)
+		}
+		measured += slack
 	}
 	if c.m.Problem().Loss != nil {
 		return c.lookAtLoss(ctx, w, measured, last)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"math"
 
 	"surepipe/array"
 	"surepipe/linops"
@@ -98,7 +99,8 @@ type Traits struct {
 	// Steps is the number of iterations after which the method has ended; 0 if it has no end.
 	Steps int
 	// Argument returns the argument of the proximal operator of the step just done, in a vector of
-	// Scratch. It is called after Measure.
+	// Scratch. It is called after Measure. With it, proximal operators may be inexact
+	// (prox.Follower).
 	Argument func(w *Work) array.Batch
 	// Reweight returns the same method for another regularizer, to be released before this one. If
 	// it is nil, the constructor is called again.
@@ -159,6 +161,9 @@ type Work struct {
 	Stepped float64 // the step of the last proximal operator
 	Eta     float64 // the step to begin with, set before Init; 0 for the method's own
 	Kept    any     // what a solve before has left, set before Init; nil for none
+
+	follower prox.Follower // the inexact proximal operator, where no derivative is asked for; or nil
+	near     float64       // its required accuracy
 }
 
 // Begin allocates what a solve of the method at y needs, on the device of y, and starts it at b0.
@@ -212,12 +217,25 @@ func (w *Work) Release() {
 
 // Prox sets dst = prox_{eta r}(v) with the iteration's eta, and returns the derivative if record is
 // set.
-func (w *Work) Prox(r prox.Prox, dst, v array.Batch, record bool) (prox.Derivative, error) {
+func (w *Work) Prox(ctx context.Context, r prox.Prox, dst, v array.Batch, record bool) (prox.Derivative, error) {
 	w.Stepped = w.C.Eta
-	if record {
+	switch {
+	case record:
 		return r.Linearize(dst, v, w.C.Eta)
+	case w.follower != nil:
+		return nil, w.follower.Eval(ctx, dst, v, w.C.Eta, w.near)
 	}
 	return nil, r.Eval(dst, v, w.C.Eta)
+}
+
+// certify returns what the error of an inexact proximal operator adds to the subgradient: at most
+// want, or +Inf where no bound is known.
+func (w *Work) certify(ctx context.Context, t Traits, want float64) (float64, error) {
+	slack, ok, err := w.follower.Certify(ctx, t.Argument(w), want*w.C.Eta)
+	if !ok {
+		return math.Inf(1), err
+	}
+	return slack / w.C.Eta, err
 }
 
 // Adjoint is the state of a reverse sweep for a batch of probes: the adjoint of (s_{k+1}, b_{k+1}).

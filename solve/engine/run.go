@@ -8,7 +8,9 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/linops"
 	"surepipe/progress"
+	"surepipe/prox"
 )
 
 // Start says how a solve begins. The zero value starts at b = 0.
@@ -51,7 +53,19 @@ type Loop struct {
 	Watch  *Watch // the rule that ends it
 	tape   Tape
 	stage  progress.Stage
+	last   float64 // the measure of the last step
+	// oneStep says that A is a multiple of an orthogonal matrix: one proximal gradient step leads
+	// from anywhere to the solution.
+	oneStep bool
 }
+
+// followed is the choice of an inexact proximal operator.
+var followed = Choice{"method", "inexact proximal operator",
+	"the leading singular values are followed from one iteration to the next, and certified"}
+
+// nearness is the accuracy of an inexact proximal operator, as a share of the subgradient of the
+// step before.
+const nearness = 0.1
 
 // NewLoop allocates a solve. An error of the method's Init is returned as it is.
 func NewLoop(m Method, y array.Batch, o Options, from Start) (*Loop, error) {
@@ -59,37 +73,56 @@ func NewLoop(m Method, y array.Batch, o Options, from Start) (*Loop, error) {
 	if err := CheckY(p, y); err != nil {
 		return nil, err
 	}
-	r := &Loop{m: m, traits: m.Traits(), o: o, tape: from.Tape, stage: cmp.Or(from.Stage, progress.Iterations)}
+	r := &Loop{m: m, traits: m.Traits(), o: o, tape: from.Tape, stage: cmp.Or(from.Stage, progress.Iterations),
+		oneStep: orthogonal(p.A)}
 	if n := r.traits.Steps; n > 0 {
 		r.o.MaxIter = min(o.MaxIter, n)
 	}
 	if r.tape != nil {
 		from.B, from.Dual, from.Eta = array.Batch{}, array.Batch{}, 0
 	}
+	var follower prox.Follower
+	if follow := prox.StructureOf(p.R).Follow; follow != nil && r.tape == nil && r.traits.Argument != nil {
+		follower = follow()
+	}
 	var err error
 	if r.Work, err = beginAt(m, r.traits, y, from); err != nil {
 		return nil, err
 	}
+	r.Work.follower = follower
 	r.Watch = newWatch(m, r.traits, y, r.o, from.Part)
 	if r.tape == nil && !from.Part {
 		r.Watch.enough = newEnough(m, r.traits, y, from.B, r.o)
+	}
+	if !r.oneStep && from.B.IsZero() {
+		// elsewhere the first step is as accurate as the last ones of the solve that gave B, so that none of
+		// B's accuracy is lost
+		r.last = r.Watch.Scale
 	}
 	return r, nil
 }
 
 func (r *Loop) Release() {
+	if r.Work.follower != nil {
+		r.Work.follower.Release()
+	}
 	r.Work.Release()
 	r.Watch.Release()
 }
 
 // Iterate is the loop.
 func (r *Loop) Iterate(ctx context.Context) error {
+	follower := r.Work.follower
+	defer func() { r.Work.follower = follower }() // for release
 	report := progress.From(ctx)
 	for c := r.Watch; c.Convergence.Iterations < r.o.MaxIter && !c.Convergence.Converged && !c.over; r.Work.K++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		final := c.Convergence.Iterations == r.o.MaxIter-1
+		if final {
+			r.Work.follower = nil // the optimality reported is exact
+		}
 		if err := r.step(ctx, final); err != nil {
 			return err
 		}
@@ -101,6 +134,7 @@ func (r *Loop) Iterate(ctx context.Context) error {
 
 func (r *Loop) step(ctx context.Context, final bool) error {
 	w := r.Work
+	w.near = nearness * w.C.Eta * math.Max(r.last, r.Watch.Tol*r.Watch.Scale)
 	if r.tape != nil {
 		r.tape.Before(w.State)
 	}
@@ -120,6 +154,9 @@ func (r *Loop) step(ctx context.Context, final bool) error {
 			return err
 		}
 		return fmt.Errorf("%s: the iterates are not finite after %d iterations", r.m.Name(), w.K+1)
+	}
+	if !r.oneStep {
+		r.last = measured
 	}
 	if err := r.Watch.after(ctx, w, measured, final); err != nil {
 		return err
@@ -179,5 +216,14 @@ func (r *Loop) Solution() (*Solution, error) {
 }
 
 func (r *Loop) choices() []Choice {
-	return append(slices.Clone(r.o.Choices), r.traits.Choices...)
+	all := append(slices.Clone(r.o.Choices), r.traits.Choices...)
+	if r.Work.follower != nil {
+		all = append(all, followed)
+	}
+	return all
+}
+
+func orthogonal(a linops.Operator) bool {
+	d, p := a.Dims()
+	return d == p && linops.StructureOf(a).Rows.Value > 0
 }

@@ -53,7 +53,7 @@ func (v *vectors) backtrack(ctx context.Context, w *engine.Work, record bool) (p
 	force := engine.Norm(slope)
 	for range mostHalvings {
 		dev.Lin(s, 1, x, -w.C.Eta, g)
-		j, err := w.Prox(v.p.R, w.B, s, record)
+		j, err := w.Prox(ctx, v.p.R, w.B, s, record)
 		if err != nil {
 			return nil, err
 		}

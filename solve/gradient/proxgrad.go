@@ -26,6 +26,9 @@ import (
 // subgradient of the objective at b_{k+1}. Since 0 <= I/eta - H <= I/eta its norm is at most ||x_k
 // - b_{k+1}||/eta, which is the measure.
 //
+// Where the proximal operator is inexact, b_{k+1} is the proximal point of some v' near v_k, and
+// the measure lacks ||v' - v_k||/eta.
+//
 // In reverse, with beta the adjoint of b_{k+1}, gamma the adjoint that later iterations passed to
 // b_k, and w = J_k beta, xi = w - eta A*A w:
 //
@@ -227,7 +230,7 @@ func (v *vectors) Descend(ctx context.Context, w *engine.Work, record bool) (pro
 	engine.Slope(v.p, z, w.Y)
 	v.p.A.Adjoint(s, z)
 	dev.Lin(s, 1, x, -w.C.Eta, s)
-	j, err := w.Prox(v.p.R, w.B, s, record)
+	j, err := w.Prox(ctx, v.p.R, w.B, s, record)
 	if err != nil {
 		return nil, err
 	}

@@ -187,7 +187,7 @@ func (s *interior) Step(ctx context.Context, w *engine.Work, record bool) (prox.
 	}
 	addProduct(at, s.k, 1, r.b)
 	dev.Upload(w.Scratch[0], at)
-	return w.Prox(s.P.R, w.Scratch[1], w.Scratch[0], record)
+	return w.Prox(ctx, s.P.R, w.Scratch[1], w.Scratch[0], record)
 }
 
 // advance takes a step with Mehrotra's predictor and corrector.

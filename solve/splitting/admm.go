@@ -211,7 +211,7 @@ func (s *admm) Step(ctx context.Context, w *engine.Work, record bool) (prox.Deri
 	dev.Lin(multiplier, 1/eta, kb, -1, v)
 	dev.Lin(v, overRelaxation, kb, 1-overRelaxation, z)
 	dev.Lin(v, 1, v, 1, u)
-	j, err := w.Prox(s.P.R, u, v, record)
+	j, err := w.Prox(ctx, s.P.R, u, v, record)
 	if err != nil {
 		return nil, err
 	}

@@ -121,7 +121,7 @@ func (d *dual) Step(ctx context.Context, w *engine.Work, record bool) (prox.Deri
 		return nil, nil
 	}
 	v := d.ascend(w, u, before, next)
-	j, err := w.Prox(d.P.R, next, v, record)
+	j, err := w.Prox(ctx, d.P.R, next, v, record)
 	if err != nil {
 		return nil, err
 	}

@@ -145,7 +145,7 @@ test_that("bad input is refused by its name, and nothing else is harmed", {
   expect_error(surepipe(mpg ~ wt, mtcars, lamda = 3), "no argument lamda")
   expect_error(surepipe(mpg ~ wt, mtcars, lambda = -3), class = "surepipe_error")
   expect_error(surepipe(mpg ~ wt, mtcars, lambda = "1:2"), class = "surepipe_error")
-  expect_error(surepipe(mpg ~ wt, mtcars, lambda = c(1, 2, 3)), "logarithmic")
+  expect_error(surepipe(mpg ~ wt, mtcars, lambda = c(0, 2, 3)), "not positive")
   expect_error(surepipe(mpg ~ wt, mtcars, options = list(nonsense = 1)), "nonsense")
   expect_error(surepipe(Species ~ ., iris, family = "binomial"), "3 levels, expected 2")
   x <- as.matrix(mtcars[, -1])
