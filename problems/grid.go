@@ -68,9 +68,6 @@ func parseList(s string) (g Grid, err error) {
 		g.List = append(g.List, w)
 		g.From, g.To, g.N = g.List[0], w, len(g.List)
 	}
-	if err := g.check(); err != nil {
-		return g, fmt.Errorf("%q: %w", s, err)
-	}
 	if _, err := g.Values(1); err != nil {
 		return g, fmt.Errorf("%q: %w", s, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
@@ -213,7 +214,7 @@ const (
 )
 
 // polynomials holds Legendre's at each pixel of a block, in the order of their degrees.
-var polynomials = func() (p [blockSide * blockSide][]float64) {
+var polynomials = sync.OnceValue(func() (p [blockSide * blockSide][]float64) {
 	var one [blockSide][blockSide]float64
 	for i := range one {
 		x := (2*float64(i)+1)/blockSide - 1
@@ -231,7 +232,7 @@ var polynomials = func() (p [blockSide * blockSide][]float64) {
 		}
 	}
 	return p
-}()
+})
 
 // gapped is the spectrum of a block with gaps at (r, c), its texture and its bands.
 func (p plane) gapped(r, c int) (s spectrum) {
@@ -261,8 +262,9 @@ func (p plane) gapped(r, c int) (s spectrum) {
 		return s
 	}
 	a := blas64.General{Rows: n, Cols: n + 1, Stride: n + 1, Data: make([]float64, 0, n*(n+1))}
+	basis := polynomials()
 	for _, i := range at {
-		a.Data = append(append(a.Data, polynomials[i][:n]...), p.y[(r+i/blockSide)*p.cols+c+i%blockSide])
+		a.Data = append(append(a.Data, basis[i][:n]...), p.y[(r+i/blockSide)*p.cols+c+i%blockSide])
 	}
 	lapack64.Geqrf(a, make([]float64, n), make([]float64, blockSide*a.Cols), blockSide*a.Cols)
 	for k := slopes; k < n; k++ {

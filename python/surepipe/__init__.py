@@ -18,8 +18,8 @@ _LATER = {name: "linear" for name in ("Lasso", "ElasticNet", "Ridge", "GroupLass
                                    "Poisson", "Cox")}
 _LATER.update(dict.fromkeys(("MatrixCompletion", "RobustPCA"), "matrices"))
 
-__all__ = ["Cancelled", "Fit", "InputError", "Path", "Progress", "SurepipeDoubt", "SurepipeError", "SurepipeNote", "SurepipeWarning", "denoise_dwi",
-           "denoise_tv", "denoise_wavelet", "risk", "run", "shutdown", "sigma2", "smooth_trend", "sweep", "worker",
+__all__ = ["Cancelled", "Fit", "InputError", "Path", "Progress", "SurepipeDoubt", "SurepipeError", "SurepipeNote",
+           "SurepipeWarning", "denoise_dwi", "denoise_tv", "denoise_wavelet", "risk", "run", "shutdown", "sigma2", "smooth_trend", "sweep", "worker",
            *_LATER]
 
 
