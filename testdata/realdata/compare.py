@@ -39,6 +39,8 @@ from skimage.restoration import calibrate_denoiser, denoise_tv_chambolle, denois
 from sklearn.linear_model import LassoCV, LogisticRegressionCV
 from sklearn.preprocessing import StandardScaler
 
+from softimpute import soft_impute
+
 PHOTOGRAPHS = os.path.join(os.path.dirname(skimage.__file__), "data")
 FACES = os.path.join(PHOTOGRAPHS, "lfw_subset.npy")
 
@@ -146,19 +148,6 @@ def tables(surepipe, rows):
             p = pd.read_csv(f"{name}-glmnet-{k}.csv")["prediction"].to_numpy()
             errors["cv.glmnet"].append(loss(kind, test[response].to_numpy(float), p))
         rows.append(row(title, errors, {k: v / SPLITS for k, v in seconds.items()}, commands))
-
-
-def soft_impute(y, seen, weight, start):
-    """Soft thresholding of singular values (Mazumder, Hastie and Tibshirani 2010), from start."""
-    b = start
-    for _ in range(300):
-        u, s, v = np.linalg.svd(np.where(seen, y, b), full_matrices=False)
-        new = (u * np.maximum(s - weight, 0)) @ v
-        change = np.sum((new - b) ** 2) / max(np.sum(b**2), 1e-9)
-        b = new
-        if change < 1e-6:
-            break
-    return b
 
 
 def soft_impute_cv(y, seen, rng):
