@@ -11,75 +11,106 @@ import (
 	"surepipe/internal/parallel"
 )
 
-// A BLAS chooses its kernel by the number of rows, and the kernel determines the last bits of a
-// row. The host therefore passes it tiles of one fixed number of rows; the last tile is padded.
+// A BLAS chooses its kernel by the number of rows, and the kernel may determine the last bits of a
+// row. The host therefore passes it tiles of few numbers of rows, to which the last one is padded.
 //
-// The number is a compromise. 34 vectors, a third of Hutch++'s 102 queries, are the most frequent
-// batch, and fit in one tile of 36 rows, with which OpenBLAS reaches three quarters of its best
-// speed. Not every kernel gives equal rows of a tile equal bits wherever they stand: those of
-// OpenBLAS 0.3.21 do for 24 and 48 rows on every processor type tried (Nehalem, Sandybridge,
-// Haswell, Zen, SkylakeX, Cooperlake) and for 36 on all but Nehalem, and do not for 16 or 32 on the
-// last two. So each library is tested when it is opened, and the first number that passes is used.
-var tileRows = []int{36, 24, 48}
+// OpenBLAS 0.3.21 gives a row the same bits in every tile of a multiple of 12 rows on Sandybridge, Haswell
+// and Zen, and of 24 on Nehalem. On SkylakeX and Cooperlake it does for one number of rows alone, where that is
+// 24, 36 or 48: 34 vectors, a third of Hutch++'s 102 queries, fit in a tile of 36 rows. So each library is tested
+// when it is opened, and the first tiles that pass are used. With 72 rows OpenBLAS reaches its best speed, with 36
+// three quarters of that, and with 12 half.
+var tiles = []tile{{72, 12, true}, {72, 24, true}, {36, 36, true}, {24, 24, true}, {48, 48, true}}
 
-// tile is the number of rows of a tile, and whether the last tile is padded to it.
+// tile is the largest number of rows of a tile, of what the others are multiples, and whether the last tile is padded
+// to that.
 type tile struct {
-	rows   int
-	padded bool
+	rows, step int
+	padded     bool
 }
 
 // gemmTile is the tile in use. gonum's own product computes up to 64 rows one by one, and
 // needs no padding.
-var gemmTile = tile{rows: tileRows[0]}
+var gemmTile = tile{rows: 36, step: 1}
+
+// shareRows is the largest number of rows of a tile where columns are not split, and that of all tiles where a row of a
+// panel has fewer than leastWork products: small products may have other bits.
+const (
+	shareRows = 36
+	leastWork = 1 << 8
+)
+
+// of is the number of rows of the tiles of a product with n rows, of panels of some columns, and of what the last one
+// is a multiple.
+func (t tile) of(n, cols, width, inner int) (rows, step int) {
+	most := min(parallel.Parts(shareRows, t.step)*t.step, t.rows)
+	last := cols - (cols-1)/width*width
+	if !t.padded || last*inner < leastWork {
+		return most, most
+	}
+	if width >= cols {
+		t.rows = most
+	}
+	each := parallel.Parts(n, parallel.Parts(n, t.rows))
+	return parallel.Parts(each, t.step) * t.step, t.step
+}
 
 // chooseTile sets gemmTile for a native BLAS, or returns an error when equal rows of A have different bits in
 // C for every number of rows.
 func chooseTile(impl blas.Float64) error {
-	i := slices.IndexFunc(tileRows, func(rows int) bool { return rowsAgree(impl, rows) })
+	i := slices.IndexFunc(tiles, func(t tile) bool { return rowsAgree(impl, t) })
 	if i < 0 {
 		return errors.New("its dgemm_ maps equal rows of A to different rows of C, which would make results " +
 			"depend on the batch size")
 	}
-	gemmTile = tile{tileRows[i], true}
+	gemmTile = tiles[i]
 	return nil
 }
 
 // rowsAgree multiplies matrices of equal rows, in enough shapes to use a library's kernels for full
 // tiles, edges and small matrices. It takes a few milliseconds.
-func rowsAgree(impl blas.Float64, rows int) bool {
+func rowsAgree(impl blas.Float64, t tile) bool {
 	const trials, maxCols, maxInner = 36, 300, 600
-	rng := rand.New(rand.NewPCG(uint64(rows), 0))
+	rng := rand.New(rand.NewPCG(uint64(t.step), 0))
 	random := make([]float64, 1021)
 	for i := range random {
 		random[i] = rng.Float64() - 0.5
 	}
-	a, b, c := make([]float64, rows*maxInner), make([]float64, maxInner*maxCols), make([]float64, rows*maxCols)
+	a, b, c := make([]float64, t.rows*maxInner), make([]float64, maxInner*maxCols), make([]float64, (t.rows+1)*maxCols)
 	for i := range b {
 		b[i] = random[i%len(random)]
 	}
 	for trial := range trials {
 		n, k := 1+rng.IntN(maxCols), 1+rng.IntN(maxInner)
+		if n*k < leastWork {
+			n, k = maxCols-n, maxInner-k
+		}
 		transA, transB := trial%3 == 2, trial%2 == 1
-		lda, ldb := k, n
-		if transA {
-			lda = rows
-		}
-		if transB {
-			ldb = k
-		}
-		for i := range rows {
-			for l, v := range random[:k] {
-				if transA {
-					a[l*rows+i] = v
-				} else {
-					a[i*k+l] = v
+		first := c[t.rows*n:][:n] // the product of a row, by a tile of step rows
+		for _, rows := range [2]int{t.step, t.step * (1 + rng.IntN(t.rows/t.step))} {
+			lda, ldb := k, n
+			if transA {
+				lda = rows
+			}
+			if transB {
+				ldb = k
+			}
+			for i := range rows {
+				for l, v := range random[:k] {
+					if transA {
+						a[l*rows+i] = v
+					} else {
+						a[i*k+l] = v
+					}
 				}
 			}
-		}
-		impl.Dgemm(flag(transA), flag(transB), rows, n, k, 1, a, lda, b, ldb, 0, c, n)
-		for i := n; i < rows*n; i += n {
-			if !slices.Equal(c[i:i+n], c[:n]) {
-				return false
+			impl.Dgemm(flag(transA), flag(transB), rows, n, k, 1.1, a, lda, b, ldb, 0, c, n)
+			if rows == t.step {
+				copy(first, c[:n])
+			}
+			for i := 0; i < rows*n; i += n {
+				if !slices.Equal(c[i:i+n], first) {
+					return false
+				}
 			}
 		}
 	}
@@ -158,17 +189,18 @@ func (h *Host) addProduct(transA, transB bool, alpha float64, a, b Batch, beta f
 	if transB {
 		inner = b.n
 	}
-	width := panels(c.n, gemmTile.rows*inner*c.n)
-	tiles := parallel.Parts(c.k, gemmTile.rows)
+	width := panels(c.n, min(gemmTile.rows, shareRows)*inner*c.n)
+	height, step := gemmTile.of(max(c.k, 1), c.n, width, inner)
+	tiles := parallel.Parts(c.k, height)
 	t := h.newTask(gemmKernel, tiles*parallel.Parts(c.n, width), 1)
 	t.x, t.y, t.dst, t.a, t.b, t.ta, t.tb = a, b, c, alpha, beta, transA, transB
-	t.sc = Shape{tiles, width}
-	short := c.k % gemmTile.rows
-	if short == 0 || !gemmTile.padded {
+	t.sc, t.width = Shape{tiles, width}, height
+	short := c.k % height
+	if short%step == 0 || !gemmTile.padded {
 		t.run()
 		return
 	}
-	last := h.padded(opCols(a, !transA, c.k-short, c.k), transA)
+	last := h.padded(opCols(a, !transA, c.k-short, c.k), transA, parallel.Parts(short, step)*step)
 	t.z = last
 	t.run()
 	h.Free(last)
@@ -184,10 +216,10 @@ func (h *Host) scale(c Batch, beta float64) {
 }
 
 // padded is a copy of a short tile of op(A) with zero rows added, or columns where A is transposed.
-func (h *Host) padded(a Batch, trans bool) Batch {
-	k, n := gemmTile.rows, a.n
+func (h *Host) padded(a Batch, trans bool, rows int) Batch {
+	k, n := rows, a.n
 	if trans {
-		k, n = a.k, gemmTile.rows
+		k, n = a.k, rows
 	}
 	tile := h.Alloc(k, n)
 	if trans {
@@ -206,28 +238,32 @@ func gemmKernel(t *task, lo, hi int) {
 		panel, tile := u/t.sc.Rows, u%t.sc.Rows
 		p := panel * t.sc.Cols
 		q := min(p+t.sc.Cols, t.dst.n)
-		r := tile * gemmTile.rows
-		s := min(r+gemmTile.rows, t.dst.k)
+		r := tile * t.width
+		s := min(r+t.width, t.dst.k)
 		b := opCols(t.y, t.tb, p, q)
 		inner := b.k
 		if t.tb {
 			inner = b.n
 		}
 		c := t.dst.Rows(r, s).Cols(p, q)
-		if s-r == gemmTile.rows || !gemmTile.padded {
+		if t.z.IsZero() || s < t.dst.k {
 			a := opCols(t.x, !t.ta, r, s)
 			impl.Dgemm(flag(t.ta), flag(t.tb), s-r, q-p, inner, t.a, a.data(), a.ld(), b.data(), b.ld(), t.b,
 				c.data(), c.ld())
 			continue
 		}
-		full := h.Alloc(gemmTile.rows, q-p)
+		rows := t.z.k
+		if t.ta {
+			rows = t.z.n
+		}
+		full := h.Alloc(rows, q-p)
 		if t.b != 0 {
 			for i := range c.k {
 				copy(full.row(i), c.row(i))
 			}
 			clear(full.data()[c.k*full.stride:])
 		}
-		impl.Dgemm(flag(t.ta), flag(t.tb), gemmTile.rows, q-p, inner, t.a, t.z.data(), t.z.ld(), b.data(), b.ld(),
+		impl.Dgemm(flag(t.ta), flag(t.tb), rows, q-p, inner, t.a, t.z.data(), t.z.ld(), b.data(), b.ld(),
 			t.b, full.data(), full.ld())
 		for i := range c.k {
 			copy(c.row(i), full.row(i))
