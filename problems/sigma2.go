@@ -66,9 +66,13 @@ func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
 	return noise.Choose(method, o)
 }
 
-// ImageOf is y as an image, of which its blocks tell how its noise is; ok is false where it is none.
+// ImageOf is y as an image, with or without gaps, of which its blocks tell how its noise is; ok is false where it is
+// none.
 func ImageOf(name string, data Data) (m *NoiseImage, ok bool) {
 	o, ok := observedBy(name, data)
+	if ok && o.Gapped() {
+		return noise.Gapped(data.Y, o.Places, o.Whole), true
+	}
 	if !ok || len(data.YShape) < 2 {
 		return m, false
 	}

@@ -8,9 +8,6 @@ import (
 
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
-	"gonum.org/v1/gonum/stat"
-
-	"surepipe/internal/lists"
 )
 
 const MethodSmoothBlocks = "smooth-blocks"
@@ -83,30 +80,15 @@ func SmoothBlocks(y []float64, rows, cols int) (Estimate, error) {
 	return planeOf(y, rows, cols).smoothBlocks(most)
 }
 
-// SmoothBlocksOf is SmoothBlocks for an image of which y are the pixels at some places: of several channels it is the
-// mean of theirs. In a block of which n of the 64 pixels are there, at least half, the coefficients are those in an
-// orthonormal basis of R^n, which Gram and Schmidt's method makes of polynomials at these pixels in the order of their
-// degrees. They are white where the noise is; the last 21 stand for the highest frequencies, and the first 6, to which
-// slopes and curvature add alone, for the lowest.
+// SmoothBlocksOf is SmoothBlocks for an image of which y are the pixels at some places ([Gapped]): of several channels
+// it is the mean of theirs.
 func SmoothBlocksOf(y []float64, places, shape []int) (Estimate, error) {
 	most, bad := largest(y)
 	if bad >= 0 {
 		return refuse(MethodSmoothBlocks, "y holds %g at [%d], expected finite numbers", y[bad], bad)
 	}
-	pixels := 1
-	for _, n := range shape {
-		pixels *= n
-	}
-	whole, seen := slices.Repeat([]float64{stat.Mean(y, nil)}, pixels), make([]bool, pixels)
-	for k, at := range places {
-		whole[at], seen[at] = y[k], true
-	}
-	m := Planes(whole, shape)
-	return MeanOf(m.Channels, func(k int) (Estimate, error) {
-		p := m.plane(k)
-		p.seen = lists.Make(len(p.y), func(i int) bool { return seen[i*m.Channels+k] })
-		return p.smoothBlocks(most)
-	})
+	m := Gapped(y, places, shape)
+	return MeanOf(m.Channels, func(k int) (Estimate, error) { return m.plane(k).smoothBlocks(most) })
 }
 
 func (p plane) smoothBlocks(most float64) (Estimate, error) {
@@ -209,8 +191,9 @@ func cosineTransform(pixels *[blockSide][]float64) (d [blockSide][blockSide]floa
 const (
 	// fewSeen is the number of pixels from which a block with gaps is used, and mostGapped about the most such blocks.
 	fewSeen, mostGapped = blockSide * blockSide / 2, 1 << 12
-	// slopes is the number of coefficients below leastTexture.
-	slopes = 6
+	// slopes is the number of coefficients below leastTexture, and nextFrom that below nextTexture. Where fewer than
+	// fewNext are left of those next to the highest, all middle ones stand for them.
+	slopes, nextFrom, fewNext = 6, 21, 8
 )
 
 // polynomials holds Legendre's at each pixel of a block, in the order of their degrees.
@@ -234,8 +217,10 @@ var polynomials = sync.OnceValue(func() (p [blockSide * blockSide][]float64) {
 	return p
 })
 
-// gapped is the spectrum of a block with gaps at (r, c), its texture and its bands.
-func (p plane) gapped(r, c int) (s spectrum) {
+// gapped sets the spectrum of a block with gaps. The middle coefficients count for as many as a block without gaps has
+// of them.
+func (p plane) gapped(s *spectrum) {
+	r, c := s.at[0], s.at[1]
 	var at []int
 	varies, first := false, 0.0
 	for i := range blockSide * blockSide {
@@ -245,7 +230,7 @@ func (p plane) gapped(r, c int) (s spectrum) {
 		case !p.seen[place]:
 			continue
 		case v == p.low || v == p.high:
-			return s
+			return
 		case len(at) == 0:
 			first = v
 		}
@@ -253,24 +238,55 @@ func (p plane) gapped(r, c int) (s spectrum) {
 	}
 	n := len(at)
 	if n < fewSeen || !varies {
-		return s
+		return
 	}
 	if s.noisy = true; n == blockSide*blockSide {
 		var pixels [blockSide][]float64
 		p.block(&pixels, r, c)
 		s.set(cosineTransform(&pixels))
-		return s
+		return
 	}
-	a := blas64.General{Rows: n, Cols: n + 1, Stride: n + 1, Data: make([]float64, 0, n*(n+1))}
+	var lines [2][blockSide]float64 // pixels of each row and column
+	for _, i := range at {
+		lines[0][i/blockSide]++
+		lines[1][i%blockSide]++
+	}
+	cols := n + 1 + 2*lineFrequencies
+	a := blas64.General{Rows: n, Cols: cols, Stride: cols, Data: make([]float64, 0, n*cols)}
 	basis := polynomials()
 	for _, i := range at {
 		a.Data = append(append(a.Data, basis[i][:n]...), p.y[(r+i/blockSide)*p.cols+c+i%blockSide])
+		for axis, k := range [2]int{i / blockSide, i % blockSide} {
+			for f := range lineFrequencies {
+				a.Data = append(a.Data, cosines[blockSide-1-f][k]/lines[axis][k])
+			}
+		}
 	}
 	lapack64.Geqrf(a, make([]float64, n), make([]float64, blockSide*a.Cols), blockSide*a.Cols)
+	s.setGapped(a)
+}
+
+// setGapped sets the energies to those of the coefficients Q* y, which stand behind the n columns of a factorization of
+// polynomials at n pixels, and what is constant along rows and columns to the products with those behind them.
+func (s *spectrum) setGapped(a blas64.General) {
+	n := a.Rows
+	s.pixels = float64(n)
+	var squares [2][lineFrequencies]float64
 	for k := slopes; k < n; k++ {
-		u := a.Data[k*a.Stride+n] // of Q* y
-		if k < n-mostHigh {
-			s.texture[0] += u * u * (blockSide*blockSide - mostHigh - slopes) / float64(n-mostHigh-slopes)
+		u := a.Data[k*a.Stride+n]
+		for f, v := range a.Data[k*a.Stride+n+1:][:2*lineFrequencies] {
+			s.across[f/lineFrequencies][f%lineFrequencies] += u * v
+			squares[f/lineFrequencies][f%lineFrequencies] += v * v
+		}
+		if half, from := k%2, n-mostHigh; k < from {
+			const middle = blockSide*blockSide - mostHigh - slopes
+			s.texture[half] += u * u * middle / float64(from-slopes)
+			if k >= nextFrom || from < nextFrom+fewNext {
+				s.next[half] += u * u
+				s.sizes[half]++
+			}
+		} else {
+			s.high[k-from] = u
 		}
 		for b, size := range bandSizes {
 			if k >= n-int(size) {
@@ -278,7 +294,13 @@ func (p plane) gapped(r, c int) (s spectrum) {
 			}
 		}
 	}
-	return s
+	for axis := range s.across {
+		for f, square := range squares[axis] {
+			s.across[axis][f] /= math.Sqrt(max(square, math.SmallestNonzeroFloat64))
+		}
+		s.bands[compared-2+axis] = s.bands[widest] * sizes[compared-2+axis] / bandSizes[widest]
+	}
+	s.inner = s.bands[widest]
 }
 
 // candidate is the estimate from the smoothest blocks and one band.

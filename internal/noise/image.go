@@ -3,14 +3,18 @@ package noise
 import (
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"surepipe/internal/lists"
 )
 
 // Image is y as the pixels of an image, row by row, with its channels side by side. All that is looked for in it is
-// read off the same blocks, which are those of Y when the first is looked for.
+// read off the same blocks, which are those of Y when the first is looked for. Shape is that of the array.
 type Image struct {
 	Y                       []float64
 	Rows, Columns, Channels int
+	Shape                   []int
+	seen                    []bool // nil where all pixels are
 	planes                  []plane
 	blocks                  []spectrum // all of one channel, then those of the next
 }
@@ -25,25 +29,98 @@ const mostColours = 4
 // Planes is an array of two axes or more as an image. The last of three axes or more are channels where they are few,
 // or too few to have blocks and it is the shortest axis; the slices of any other volume lie below each other.
 func Planes(y []float64, shape []int) *Image {
-	channels := 1
+	whole, channels := shape, 1
 	if last := len(shape) - 1; last > 1 {
 		if n := shape[last]; n <= mostColours || n < leastSide && n == slices.Min(shape) {
 			channels, shape = n, shape[:last]
 		}
 	}
 	cols := shape[len(shape)-1]
-	return NewImage(y, len(y)/max(1, cols*channels), cols, channels)
+	m := NewImage(y, len(y)/max(1, cols*channels), cols, channels)
+	m.Shape = whole
+	return m
 }
 
-func (m *Image) channel(k int) []float64 {
-	return lists.Make(m.Rows*m.Columns, func(i int) float64 { return m.Y[i*m.Channels+k] })
+// Gapped is the image of a shape of which y are the values at some places. In a block of which n of the 64 pixels are
+// there, at least half, the coefficients are those in an orthonormal basis of R^n that Gram and Schmidt make, of
+// polynomials at these pixels in the order of their degrees. They are white where the noise is; the last 21 stand
+// for the highest frequencies, and the first 6, to which slopes and curvature add alone, for the lowest.
+func Gapped(y []float64, places, shape []int) *Image {
+	pixels := 1
+	for _, n := range shape {
+		pixels *= n
+	}
+	whole, seen := slices.Repeat([]float64{stat.Mean(y, nil)}, pixels), make([]bool, pixels)
+	for k, at := range places {
+		whole[at], seen[at] = y[k], true
+	}
+	m := Planes(whole, shape)
+	m.seen = seen
+	m.fill()
+	return m
 }
+
+// nearby is half the side of the squares by whose means gaps are filled.
+const nearby = 2
+
+// fill puts in the place of each missing pixel the mean of those in a square around it, a larger one where there are
+// none.
+func (m *Image) fill() {
+	for k := range m.Channels {
+		sums := make([][2]float64, (m.Rows+1)*(m.Columns+1)) // of the pixels above and to the left, and their number
+		for i := range m.Rows {
+			for j := range m.Columns {
+				at, place := (i+1)*(m.Columns+1)+j+1, (i*m.Columns+j)*m.Channels+k
+				above, left, both := sums[at-m.Columns-1], sums[at-1], sums[at-m.Columns-2]
+				for s := range 2 {
+					sums[at][s] = above[s] + left[s] - both[s]
+				}
+				if m.seen[place] {
+					sums[at][0], sums[at][1] = sums[at][0]+m.Y[place], sums[at][1]+1
+				}
+			}
+		}
+		for i := range m.Rows {
+			for j := range m.Columns {
+				place := (i*m.Columns+j)*m.Channels + k
+				for side := nearby; !m.seen[place] && side < 2*max(m.Rows, m.Columns); side *= 2 {
+					top, below := max(0, i-side)*(m.Columns+1), min(m.Rows, i+side+1)*(m.Columns+1)
+					left, right := max(0, j-side), min(m.Columns, j+side+1)
+					n := sums[below+right][1] - sums[top+right][1] - sums[below+left][1] + sums[top+left][1]
+					if n > 0 {
+						m.Y[place] = (sums[below+right][0] - sums[top+right][0] - sums[below+left][0] +
+							sums[top+left][0]) / n
+						break
+					}
+				}
+			}
+		}
+	}
+}
+
+// each is the list of the values of one channel.
+func each[T any](all []T, k, channels int) []T {
+	return lists.Make(len(all)/channels, func(i int) T { return all[i*channels+k] })
+}
+
+func (m *Image) channel(k int) []float64 { return each(m.Y, k, m.Channels) }
 
 func (m *Image) plane(k int) plane {
 	if m.planes == nil {
-		m.planes = lists.Make(m.Channels, func(k int) plane { return planeOf(m.channel(k), m.Rows, m.Columns) })
+		m.planes = lists.Make(m.Channels, func(k int) plane {
+			p := planeOf(m.channel(k), m.Rows, m.Columns)
+			if m.seen != nil {
+				p.seen = each(m.seen, k, m.Channels)
+			}
+			return p
+		})
 	}
 	return m.planes[k]
+}
+
+// known is the number of the values that are there.
+func (m *Image) known() int {
+	return len(lists.Places(len(m.Y), func(i int) bool { return m.seen == nil || m.seen[i] }))
 }
 
 // energies are sums of squares of the coefficients of a block: at middle frequencies in two halves, which are
@@ -51,6 +128,7 @@ func (m *Image) plane(k int) plane {
 // each axis, and at high ones in both directions.
 type energies struct {
 	texture, next [2]float64
+	sizes         [2]float64 // the numbers of coefficients of next
 	bands         [compared]float64
 	inner         float64
 }
@@ -59,6 +137,7 @@ type energies struct {
 type spectrum struct {
 	energies
 	noisy   bool // it holds noise; all else is zero where it does not
+	pixels  float64
 	at      [2]int
 	channel int
 	high    [mostHigh]float64 // the coefficients of the highest frequencies
@@ -125,7 +204,7 @@ func (p plane) spectra(channel int) []spectrum {
 			switch {
 			case p.seen != nil:
 				if at++; at%step == 0 {
-					s = p.gapped(r, c)
+					p.gapped(&s)
 				}
 			case p.block(&pixels, r, c):
 				s.set(cosineTransform(&pixels))
@@ -157,6 +236,7 @@ func (j *joint) add(s *spectrum) {
 	for half := range 2 {
 		j.texture[half] += s.texture[half]
 		j.next[half] += s.next[half]
+		j.sizes[half] += s.sizes[half]
 	}
 	for b, v := range s.bands {
 		j.bands[b] += v
@@ -165,7 +245,7 @@ func (j *joint) add(s *spectrum) {
 }
 
 func (s *spectrum) set(d [blockSide][blockSide]float64) {
-	s.noisy = true
+	s.noisy, s.pixels, s.sizes = true, blockSide*blockSide, nextSizes
 	for f := range lineFrequencies {
 		s.across[0][f], s.across[1][f] = d[blockSide-1-f][0], d[0][blockSide-1-f]
 	}

@@ -54,7 +54,7 @@ const (
 // were lost do, and the sum of their squares over n sigma2, with sigma by the MAD. Lines, edges and peaks that are
 // wider than a pixel are none. Of a share below [LeastBias] there are none, either.
 func (m *Image) Outliers() (at []int, share float64) {
-	n := len(m.Y)
+	known := 0
 	for k := range m.Channels {
 		p := m.plane(k)
 		sigma2 := p.variance()
@@ -63,15 +63,22 @@ func (m *Image) Outliers() (at []int, share float64) {
 		}
 		for i := 1; i+1 < p.rows; i++ {
 			for j := 1; j+1 < p.cols; j++ {
-				r := math.Abs(p.apart(i, j))
-				if r > outlyingPixel*math.Sqrt(1.25*sigma2) && p.around(i, j) < r/2 {
+				r, ok := p.apart(i, j)
+				if ok = ok && p.surrounded(i, j); !ok {
+					continue
+				}
+				known++
+				if r = math.Abs(r); r > outlyingPixel*math.Sqrt(1.25*sigma2) && p.around(i, j) < r/2 {
 					at = append(at, (i*p.cols+j)*m.Channels+k)
-					share += r * r / (float64(n) * sigma2)
+					share += r * r / sigma2
 				}
 			}
 		}
 	}
-	if share < LeastBias(n) {
+	if m.seen == nil {
+		known = len(m.Y)
+	}
+	if share /= float64(known); !(share >= LeastBias(known)) {
 		return nil, 0
 	}
 	slices.Sort(at)
@@ -95,8 +102,9 @@ func (m *Image) HeavyTails() (ratio float64) {
 		p := m.plane(c.channel)
 		for i := c.at[0] + 1; i+1 < c.at[0]+blockSide; i++ {
 			for j := c.at[1] + 1; j+1 < c.at[1]+blockSide; j++ {
-				v := p.apart(i, j)
-				sizes, sum = append(sizes, math.Abs(v)), sum+v*v
+				if v, ok := p.apart(i, j); ok {
+					sizes, sum = append(sizes, math.Abs(v)), sum+v*v
+				}
 			}
 		}
 	}
@@ -110,18 +118,41 @@ func (m *Image) HeavyTails() (ratio float64) {
 	return ratio
 }
 
-// apart is what a pixel differs from the mean of its four neighbours by.
-func (p plane) apart(i, j int) float64 {
+// apart is what a pixel differs from the mean of its four neighbours by, of 1.25 times the variance of the noise.
+// Where those to the left and right, or above and below, are missing, it is from the others, in units in which it has
+// that variance too; where both are, or the pixel itself, it is not known.
+func (p plane) apart(i, j int) (apart float64, known bool) {
 	at := i*p.cols + j
-	return p.y[at] - (p.y[at-1]+p.y[at+1]+p.y[at-p.cols]+p.y[at+p.cols])/4
+	if p.seen == nil {
+		return p.y[at] - (p.y[at-1]+p.y[at+1]+p.y[at-p.cols]+p.y[at+p.cols])/4, true
+	}
+	sum, n := 0.0, 0.0
+	for _, step := range [2]int{1, p.cols} {
+		if p.seen[at-step] && p.seen[at+step] {
+			sum, n = sum+p.y[at-step]+p.y[at+step], n+2
+		}
+	}
+	return math.Sqrt(1.25/(1+1/n)) * (p.y[at] - sum/n), p.seen[at] && n > 0
 }
 
-// around is the range of the eight neighbours of a pixel.
+// surrounded reports whether seven of the eight neighbours of a pixel are there, so that each line through it has one.
+func (p plane) surrounded(i, j int) bool {
+	missing := 0
+	for k := range 9 {
+		if p.seen != nil && !p.seen[(i+k/3-1)*p.cols+j+k%3-1] {
+			missing++
+		}
+	}
+	return missing < 2
+}
+
+// around is the range of the eight neighbours of a pixel that are there.
 func (p plane) around(i, j int) float64 {
 	least, most := math.Inf(1), math.Inf(-1)
 	for a := -1; a <= 1; a++ {
 		for b := -1; b <= 1; b++ {
-			if v := p.y[(i+a)*p.cols+j+b]; a != 0 || b != 0 {
+			at := (i+a)*p.cols + j + b
+			if v := p.y[at]; (a != 0 || b != 0) && (p.seen == nil || p.seen[at]) {
 				least, most = min(least, v), max(most, v)
 			}
 		}
@@ -135,7 +166,9 @@ func (p plane) variance() float64 {
 	var sizes []float64
 	for at := p.cols; at < (p.rows-1)*p.cols; at += step {
 		if j := at % p.cols; j > 0 && j+1 < p.cols {
-			sizes = append(sizes, math.Abs(p.apart(at/p.cols, j)))
+			if v, ok := p.apart(at/p.cols, j); ok {
+				sizes = append(sizes, math.Abs(v))
+			}
 		}
 	}
 	if len(sizes) == 0 {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"surepipe/internal/lists"
@@ -53,6 +54,7 @@ func (m *Image) lines(blocks []joint) (p Pattern) {
 	inner := lists.Map(blocks, func(b joint) float64 { return b.inner })
 	slices.Sort(inner)
 	spread := math.Sqrt(2 / (bandSizes[widest] * float64(m.Channels)))
+	length := stat.Mean(lists.Map(blocks, func(b joint) float64 { return b.of[0].pixels }), nil) / blockSide
 	smooth := inner[len(inner)/4] * (1 + smoothErrors*spread)
 	for axis, of := range []string{ByRow, ByColumn} {
 		var both [2]common // of smooth and of rough blocks
@@ -87,7 +89,7 @@ func (m *Image) lines(blocks []joint) (p Pattern) {
 			continue
 		}
 		alone := both[0].squares/both[0].n - shared
-		if share := shared / alone / blockSide; share > max(p.Share, LeastBias(len(m.Y))) {
+		if share := shared / alone / length; share > max(p.Share, LeastBias(m.known())) {
 			p = Pattern{Of: of, Share: share}
 		}
 	}

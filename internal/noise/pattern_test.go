@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"surepipe/internal/lists"
 )
 
 // Offsets of rows and columns and waves are told, also beside texture, and white noise has none, nor have edges along
@@ -75,5 +77,85 @@ func TestHeavyTails(t *testing.T) {
 	}
 	if told[0] > 0 || told[1] < draws*3/4 || math.Abs(ratio/float64(told[1])-0.75) > 0.1 {
 		t.Errorf("heavy tails in %v of %d draws, a sum of ratios of %.3g", told, draws, ratio)
+	}
+}
+
+// Of an image of which a fifth or a half of the pixels are missing, at random or every second row, the same is told, and
+// white noise beside texture and slopes has none of it. Where all are there it is the image itself.
+func TestNoiseOfImagesWithGaps(t *testing.T) {
+	const rows, cols, draws = 144, 128, 10
+	source := rand.NewPCG(53, 1)
+	r := rand.New(source)
+	fifth, half := func(int) bool { return r.Float64() > 0.2 }, func(int) bool { return r.Float64() > 0.5 }
+	type flaws struct{ uneven, pattern, outliers, tails, neighbours bool }
+	for name, c := range map[string]struct {
+		seen func(i int) bool
+		add  func(y []float64, i, j int) float64
+		want flaws
+	}{
+		"white":            {seen: fifth},
+		"white, half":      {seen: half},
+		"every second row": {seen: func(i int) bool { return i/cols%2 == 0 }},
+		"lower half, three times the variance": {fifth, func(y []float64, i, j int) float64 {
+			return y[i*cols+j] * math.Sqrt(3) * math.Floor(2*float64(i)/rows)
+		}, flaws{uneven: true}},
+		"lower half, five times, half": {half, func(y []float64, i, j int) float64 {
+			return y[i*cols+j] * 1.24 * math.Floor(2*float64(i)/rows)
+		}, flaws{uneven: true}},
+		"rows": {fifth, func(y []float64, i, _ int) float64 { return y[i*cols] * 0.6 }, flaws{pattern: true}},
+		"a wave": {fifth, func(_ []float64, i, j int) float64 {
+			return 0.7 * math.Sin(2*math.Pi*(0.8*float64(i)-0.6*float64(j))/7)
+		}, flaws{pattern: true}},
+		"hot pixels": {fifth, func(_ []float64, i, j int) float64 {
+			return 15 * max(0, float64((i*cols+j)%401)-399)
+		}, flaws{outliers: true}},
+		"tails": {fifth, func(y []float64, i, j int) float64 {
+			return r.ExpFloat64() - r.ExpFloat64() - y[i*cols+j]
+		}, flaws{tails: true}},
+		"neighbours": {fifth, func(y []float64, i, j int) float64 {
+			return 0.6*y[i*cols+(j+1)%cols] - 0.2*y[i*cols+j]
+		}, flaws{neighbours: true}},
+	} {
+		source.Seed(53, 1)
+		told := 0
+		for range draws {
+			white, grain := normals(r, rows*cols, 1), normals(r, rows*cols, 2)
+			var y []float64
+			var places []int
+			sum := 0.0
+			for k := range white {
+				i, j := k/cols, k%cols
+				v := white[k] + 10*math.Sin(float64(i)/30)
+				if i > rows*3/4 && j < cols/2 {
+					v += grain[k] + grain[k-cols]
+				}
+				if c.add != nil {
+					v += c.add(white, i, j)
+				}
+				if c.seen(k) {
+					y, places = append(y, v), append(places, k)
+					sum += v
+				}
+			}
+			m := Gapped(y, places, []int{rows, cols})
+			at, _ := m.Outliers()
+			got := flaws{m.Uneven().By != "", m.Pattern().Of != "", at != nil, m.HeavyTails() > 0, false}
+			if got.neighbours = m.Shared(1).Neighbours; c.want == (flaws{}) {
+				got.neighbours = got.neighbours || m.Shared(0).Neighbours
+			}
+			if got == c.want {
+				told++
+			}
+		}
+		if t.Logf("%s: %d of %d draws as expected", name, told, draws); told < draws*3/4 || c.add == nil && told < draws {
+			t.Errorf("%s: %d of %d draws as expected", name, told, draws)
+		}
+	}
+	y := normals(r, 64*64, 1)
+	all := Gapped(y, lists.Upto(len(y)), []int{64, 64})
+	for k, s := range NewImage(y, 64, 64, 1).spectra() {
+		if s != all.spectra()[k] {
+			t.Fatalf("block %d of an image without gaps: %+v, want %+v", k, all.spectra()[k], s)
+		}
 	}
 }

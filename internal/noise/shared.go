@@ -46,22 +46,29 @@ var smoothest = [...]float64{0.05, 0.1, 0.2, 0.4, 1}
 // image without noise, or too small, shares none.
 func (m *Image) Shared(sigma2 float64) (s Shared) {
 	channels, blocks := m.Channels, m.joint()
+	if sigma2 == 0 {
+		blocks = slices.DeleteFunc(blocks, func(b joint) bool { return b.of[0].pixels < nextFrom+fewNext+mostHigh })
+	}
 	if len(blocks) < fewShared {
 		return s
 	}
-	var middle [len(smoothest)]float64
+	var middle, next [len(smoothest)]float64
 	var high [len(smoothest)][compared]float64
 	for half := range 2 {
 		slices.SortStableFunc(blocks, func(a, b joint) int { return cmp.Compare(a.texture[half], b.texture[half]) })
 		for i := range smoothest {
 			for _, b := range blocks[:most(blocks, i)] {
 				n := float64(2 * most(blocks, i) * channels)
-				middle[i] += b.next[1-half] / n / nextSizes[1-half]
+				middle[i] += b.next[1-half]
+				next[i] += b.sizes[1-half]
 				for band, energy := range b.bands {
 					high[i][band] += energy / n / sizes[band]
 				}
 			}
 		}
+	}
+	for i := range middle {
+		middle[i] /= next[i]
 	}
 	err := func(share int, coefficients float64) float64 {
 		return math.Sqrt(2 / (float64(most(blocks, share)*channels) * coefficients))
@@ -82,7 +89,7 @@ func (m *Image) Shared(sigma2 float64) (s Shared) {
 		}
 		noise = high[1][0] < aboveSigma2*sigma2
 	} else {
-		ratio, ratioErr := s.Middle/s.High, math.Hypot(err(1, bandSizes[highest]), err(1, nextSizes[0]+nextSizes[1]))
+		ratio, ratioErr := s.Middle/s.High, math.Hypot(err(1, bandSizes[highest]), math.Sqrt(2/next[1]))
 		s.Neighbours = ratio > max(leastRatio, 1+shareErrors*ratioErr) && middle[2]/middle[0]-1 < flatMiddle*(ratio-1)
 	}
 	if noise && !s.Neighbours {

@@ -52,8 +52,8 @@ func (o Observed) ordered() bool {
 	return !o.Whitened && !o.Regression && !o.Selection && o.Unordered == ""
 }
 
-// gapped reports whether y are some of the pixels of an image.
-func (o Observed) gapped() bool {
+// Gapped reports whether y are some of the pixels of an image.
+func (o Observed) Gapped() bool {
 	return o.Selection && !o.LowRank && !o.Regression && !o.Whitened && o.Unordered == "" && len(o.Whole) > 1 &&
 		len(o.Places) == len(o.Y)
 }
@@ -114,7 +114,7 @@ var methods = []Method{
 		Help: "from the smoothest blocks of 8 x 8 pixels: another image, with or without gaps, or the slices of a " +
 			"volume",
 		Suits: func(o Observed) bool {
-			return o.gapped() || o.matrix() && (o.Bare || min(o.Shape[0], o.Shape[1]) >= leastSide)
+			return o.Gapped() || o.matrix() && (o.Bare || min(o.Shape[0], o.Shape[1]) >= leastSide)
 		},
 		Estimate: smoothBlocks, Auto: blocksOrFits,
 	},
@@ -280,14 +280,14 @@ func robustLowRank(o Observed) (Estimate, error) {
 // blocksOrFits takes fits where more than half of most blocks is missing.
 func blocksOrFits(o Observed) (Estimate, error) {
 	e, err := smoothBlocks(o)
-	if err != nil && o.gapped() {
+	if err != nil && o.Gapped() {
 		err = ErrNeedsFits
 	}
 	return e, err
 }
 
 func smoothBlocks(o Observed) (Estimate, error) {
-	if o.gapped() {
+	if o.Gapped() {
 		return SmoothBlocksOf(o.Y, o.Places, o.Whole)
 	}
 	if err := o.checkOrdered(MethodSmoothBlocks); err != nil {

@@ -92,14 +92,16 @@ func smoothWhite(cells []*spectrum, least int) []*spectrum {
 	if m > len(cells) {
 		return nil
 	}
-	middle, high := 0.0, 0.0
+	middle, high, n := 0.0, 0.0, 0.0
 	for half := range 2 {
 		for _, c := range leastOf(cells, m, func(c *spectrum) float64 { return c.texture[half] }) {
-			high += c.bands[widest] / bandSizes[widest]
-			middle += c.next[1-half] / nextSizes[1-half]
+			high += c.bands[widest] / bandSizes[widest] / float64(2*m)
+			middle += c.next[1-half]
+			n += c.sizes[1-half]
 		}
 	}
-	err := math.Sqrt(2 / float64(m) * (1/bandSizes[widest] + 1/(nextSizes[0]+nextSizes[1])))
+	middle /= n
+	err := math.Sqrt(2/(float64(m)*bandSizes[widest]) + 2/n)
 	if !(high > 0) || middle/high-1 > max(texturedFrom, texturedErrors*err) {
 		return nil
 	}
@@ -130,7 +132,7 @@ func (p plane) beside(at [2]int) (mean float64) {
 	r, c, n := at[0], at[1], 0.0
 	for i := r; i < r+blockSide; i++ {
 		for j := max(0, c-blockSide); j < min(c+2*blockSide, p.cols); j++ {
-			if j < c || j >= c+blockSide {
+			if (j < c || j >= c+blockSide) && (p.seen == nil || p.seen[i*p.cols+j]) {
 				mean += p.y[i*p.cols+j]
 				n++
 			}

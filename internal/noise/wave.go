@@ -40,6 +40,7 @@ type wave struct {
 //
 //	P(ratio > x) = (1 + x/m)^-m
 func (m *Image) wave() (p Pattern) {
+	known := m.known()
 	for k := range m.Channels {
 		w, variance := m.waveOf(k), m.plane(k).variance()
 		if w == nil || !(variance > 0) {
@@ -49,7 +50,8 @@ func (m *Image) wave() (p Pattern) {
 		for _, at := range w.peaks(power) {
 			f := w.refine(at)
 			amplitude, ok := w.alike(f)
-			if share := amplitude * amplitude / 2 / variance; ok && share > max(p.Share, LeastBias(len(m.Y))) &&
+			amplitude *= float64(len(m.Y)) / float64(known) // gaps are filled by what hardly has it
+			if share := amplitude * amplitude / 2 / variance; ok && share > max(p.Share, LeastBias(known)) &&
 				!w.repeats(power, f) {
 				p = Pattern{Of: ByWave, Share: share, Period: 1 / math.Hypot(f[0], f[1])}
 			}

@@ -46,7 +46,7 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 		r.notePattern(m.Pattern())
 		if u = m.Uneven(); u.By == "" {
 			at, share := m.Outliers()
-			r.noteOutliers(data, at, share, "put the median of their neighbours in the place of hot pixels")
+			r.noteOutliers(m.Y, m.Shape, at, share, "put the median of their neighbours in the place of hot pixels")
 			if at == nil && (data.Spec == nil || !data.Spec.Curved()) {
 				r.noteTails(m.HeavyTails())
 			}
@@ -55,7 +55,8 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 		r.noteSerial(noise.Serial(data.Y))
 		if u = noise.UnevenSequence(data.Y); u.By == "" {
 			at, share := noise.Outliers(data.Y)
-			r.noteOutliers(data, at, share, "leave wrong values out (--missing drop estimates empty ones)")
+			r.noteOutliers(data.Y, data.YShape, at, share, "leave wrong values out (--missing drop estimates empty "+
+				"ones)")
 		}
 	case !problems.IsPart(r.Problem, data):
 		r.noteMatrix(data, sigma2)
@@ -146,16 +147,16 @@ func (r *Request) noteTails(ratio float64) {
 	}
 }
 
-func (r *Request) noteOutliers(data problems.Data, at []int, share float64, do string) {
-	r.noteOutlying(data, at, share, "their neighbours", "does not count them", do)
+func (r *Request) noteOutliers(y []float64, shape, at []int, share float64, do string) {
+	r.noteOutlying(y, shape, at, share, "their neighbours", "does not count them", do)
 }
 
-func (r *Request) noteOutlying(data problems.Data, at []int, share float64, from, sigma2, do string) {
+func (r *Request) noteOutlying(y []float64, shape, at []int, share float64, from, sigma2, do string) {
 	if at != nil {
 		r.note(study.NewNote(warning.Outliers, "%d of the values of y, the first %.4g at %s, stand out from %s by "+
 			"more than five standard deviations, with %.2g times the variance of all other noise: sigma2 %s, and "+
-			"criteria choose fits that follow them; %s", len(at), data.Y[at[0]],
-			ndarray.PlaceString(at[0], data.YShape), from, share, sigma2, do))
+			"criteria choose fits that follow them; %s", len(at), y[at[0]],
+			ndarray.PlaceString(at[0], shape), from, share, sigma2, do))
 	}
 }
 
@@ -174,8 +175,9 @@ func (r *Request) noteMatrix(data problems.Data, sigma2 float64) {
 	}
 	u, at, share := m.Uneven(sigma2)
 	if r.noteUneven(u); !sparse {
-		r.noteOutlying(data, at, share, "what a low rank has there", "counts them for noise, or the low rank does",
-			"take a low rank plus a sparse matrix, --problem robust-pca, or leave these entries out, as missing ones")
+		r.noteOutlying(data.Y, data.YShape, at, share, "what a low rank has there", "counts them for noise, or the "+
+			"low rank does", "take a low rank plus a sparse matrix, --problem robust-pca, or leave these entries out, "+
+			"as missing ones")
 	}
 }
 
