@@ -3,6 +3,7 @@ package active
 import (
 	"context"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -40,7 +41,8 @@ func (t *together) Release() {
 
 // findGradients takes a pass for all gradients, unless all columns are in memory; or, where A is in memory, products
 // for that of the last solution, of the first where w knows none before it, and of others only where the bound between
-// two that are known does not prove the conditions outside of the set: see [screened.between].
+// two that are known does not prove the conditions outside of the set: see [screened.between]. A solution alone, as
+// near to that before it as those of a search for a minimum are, may need none.
 func (s *screened) findGradients(ctx context.Context, w *screening, t *together, z array.Batch, steps []step) error {
 	last := len(steps) - 1
 	find := []int{last}
@@ -57,6 +59,8 @@ func (s *screened) findGradients(ctx context.Context, w *screening, t *together,
 		if find, err = s.byGram(w, t, steps); err != nil {
 			return err
 		}
+	case last == 0 && w.z != nil && w.lengths != nil:
+		find = s.unproven(w, t, z, steps)
 	case s.passes.Bytes > 0 || s.Task.Lengths() == nil:
 		find = lists.Upto(len(steps))
 	case w.z == nil && last > 0:
@@ -132,11 +136,12 @@ func (s *screened) unproven(w *screening, t *together, z array.Batch, steps []st
 			near.refs = append(near.refs, &verified{z: t.residual(i), g: t.gradient(i)})
 		}
 	}
+	last := len(steps) - 1
 	for i, known := range t.exact {
-		if !known {
+		if !known && i < last {
 			continue
 		}
-		for j := from + 1; j < i; j++ {
+		for j := from + 1; j < i || j == i && !known; j++ {
 			s.between(t.gradient(j), near, steps[j].separable, z.Rows(j, j+1), t.slopes[j])
 			t.looked[j] = false
 			if t.violations(w, j, steps[j].separable) != nil {
@@ -166,20 +171,18 @@ type neighbourhood struct {
 // Along a path z is piecewise linear in the weight (Osborne, Presnell, Turlach 2000), so that e is small.
 func (s *screened) between(g []float64, n *neighbourhood, here separable, misfit array.Batch, slope []float64) {
 	from, to, share, off := n.interpolate(misfit.ToHost())
-	bound := 0.0
-	if n.lengths == nil {
-		bound = engine.NewScales(misfit, 0, s.Task.Options).Norm
+	lengths := n.lengths
+	if lengths == nil {
+		lengths = slices.Repeat([]float64{engine.NewScales(misfit, 0, s.Task.Options).Norm}, len(g))
 	}
 	for j, v := range from {
 		v += share * (to[j] - v)
-		most := off * bound
-		if n.lengths != nil {
-			most = off * n.lengths[j]
+		g[j] = v + math.Copysign(off*lengths[j], v)
+	}
+	for j, half := range here.positive { // the pull is -g
+		if v := from[j] + share*(to[j]-from[j]); half && v >= 0 {
+			g[j] = v - off*lengths[j]
 		}
-		if v < 0 || here.halfLine(j) { // the pull is -g
-			most = -most
-		}
-		g[j] = v + most
 	}
 	for k, v := range n.slope(slope, misfit) {
 		g[n.set[k]] = v
@@ -259,7 +262,7 @@ func (w *screening) measure(here separable, v *verified) {
 		return
 	}
 	for j, g := range v.g {
-		if w.in[j] {
+		if here.w[j]-math.Abs(g) >= v.margin*w.lengths[j] || w.in[j] { // the pull is at most |g|
 			continue
 		}
 		if room := here.w[j] - here.pull(j, g); room < v.margin*w.lengths[j] {
@@ -274,7 +277,11 @@ func (w *screening) violations(here separable, g []float64) []bool {
 	var must []bool
 	pulls := w.grouped(here, g)
 	for j, v := range g {
-		if weight := here.w[j]; !w.in[j] && (weight == 0 || here.at(pulls, j, v) > weight*nearBoundary) {
+		weight := here.w[j]
+		if pulls == nil && math.Abs(v) <= weight*nearBoundary && weight > 0 { // the pull is at most |g|
+			continue
+		}
+		if !w.in[j] && (weight == 0 || here.at(pulls, j, v) > weight*nearBoundary) {
 			if must == nil {
 				must = make([]bool, len(g))
 			}

@@ -108,10 +108,10 @@ func separableOf(r prox.Prox, n int) separable {
 		s.key = (s.key ^ (v + uint64(j))) * 1099511628211
 		s.key = s.key<<31 | s.key>>33
 	}
-	last := uint64(0)
+	last := math.NaN()
 	for j, v := range s.w { // of equal weights the first and the number
-		if v := math.Float64bits(v); v != last || j == n-1 {
-			mix(j, v)
+		if v != last || j == n-1 {
+			mix(j, math.Float64bits(v))
 			last = v
 		}
 	}

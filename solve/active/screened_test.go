@@ -221,3 +221,55 @@ func TestAllColumnsAreReadOnce(t *testing.T) {
 		t.Errorf("%d passes, expected one for the products and one for the columns", passes)
 	}
 }
+
+// Solves that start at one solution, as those of a search for a minimum, take its gradient once, and none of their own
+// where the residual moves by less than what would change the columns that matter.
+func TestSolvesNearOneSolutionTakeNoPass(t *testing.T) {
+	dev := array.NewHost()
+	const d, p = 100, 600
+	rng := rand.New(rand.NewPCG(12, 13))
+	x, y := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p)), solvetest.Gaussian(rng, d)
+	for i := range y {
+		y[i] += 2 * (x.At(i, 0) - x.At(i, 50))
+	}
+	stored := roomtest.Stored(x)
+	observed := roomtest.On(t, dev, y)
+	solver := func(a linops.Operator) solve.Solver {
+		o := solve.Options{Columns: 90 * 8 * d}
+		return roomtest.NewSolver(t, "active-set", solve.Problem{A: a, R: prox.NewL1(100), Device: dev}, o)
+	}
+	base, whole := solver(stored), solver(roomtest.Dense(t, dev, d, p, x.RawMatrix().Data))
+	at := func(base solve.Solver, weight float64, from array.Batch) (mu, b []float64) {
+		s, err := base.Reweight(t.Context(), prox.NewL1(weight))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Release()
+		var path solve.Path
+		defer path.Release()
+		sol, err := s.Solve(t.Context(), observed, solve.From{B: from, Path: &path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sol.Release()
+		return sol.MuHat.ToHost(), sol.B.ToHost()
+	}
+	_, b := at(base, 100, array.Batch{})
+	start := roomtest.On(t, dev, b)
+	at(base, 99, start)
+	before, _ := linops.StructureOf(stored).Passes.Count()
+	for _, weight := range []float64{98.5, 99.5, 101} {
+		got, _ := at(base, weight, start)
+		want, _ := at(whole, weight, array.Batch{})
+		roomtest.Near(t, "near", got, want, 1e-10)
+	}
+	if after, _ := linops.StructureOf(stored).Passes.Count(); after != before {
+		t.Errorf("%d passes for three weights near to a solution", after-before)
+	}
+	got, _ := at(base, 30, start) // far from it
+	want, _ := at(whole, 30, array.Batch{})
+	roomtest.Near(t, "far", got, want, 1e-10)
+	if after, _ := linops.StructureOf(stored).Passes.Count(); after == before {
+		t.Error("no pass for a weight far from a solution")
+	}
+}

@@ -111,18 +111,20 @@ func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 a
 	} else {
 		dev.Copy(w.b, b0)
 	}
-	z, g := dev.Alloc(1, y.N()), dev.Alloc(1, dim)
-	defer array.Free(z, g)
-	err := s.predict(ctx, z, w.b)
-	if err == nil {
+	begun, err := s.shared.beginning(s.Task.Family, w.y, w.b.ToHost(), func(o *beginning) error {
+		z, g := dev.Alloc(1, y.N()), dev.Alloc(1, dim)
+		defer array.Free(z, g)
+		if err := s.predict(ctx, z, w.b); err != nil {
+			return err
+		}
 		engine.Slope(s.Task.Problem, z, y)
-		err = s.passes.Adjoint(ctx, g, z)
-	}
-	if err == nil {
-		w.z, w.g = z.ToHost(), g.ToHost()
-		w.at0 = w.g
-		err = dev.Err()
-	}
+		if err := s.passes.Adjoint(ctx, g, z); err != nil {
+			return err
+		}
+		o.z, o.g = z.ToHost(), g.ToHost()
+		return dev.Err()
+	})
+	w.z, w.g, w.at0 = begun.z, begun.g, begun.g
 	if err != nil {
 		w.Release()
 		return nil, err
@@ -178,6 +180,9 @@ func (w *screening) expected(here separable) bool {
 	pulls := w.grouped(here, w.g)
 	for j, g := range w.g {
 		weight := here.w[j]
+		if pulls == nil && math.Abs(g)+w.growth*math.Abs(w.at[j]-weight) <= weight*nearBoundary && weight > 0 {
+			continue // the pull is at most |g|
+		}
 		if w.in[j] || math.IsInf(weight, 1) {
 			continue
 		}
@@ -239,6 +244,9 @@ func (s *screened) advance(ctx context.Context, w *screening, y array.Batch, her
 		}
 	}
 	w.z, w.g = slices.Clone(w.z), slices.Clone(w.g)
+	if !failed && !found.exact[len(steps)-1] {
+		w.z = nil // g is a bound
+	}
 	w.served += len(w.ready)
 	if failed {
 		w.growth = min(w.growth*growthUp, 1)

@@ -37,13 +37,36 @@ func (c *sharedColumns) Release() {
 	}
 }
 
-// lastSets are the columns in memory that each family of solvers has chosen last, and the Gram matrix of all columns
-// where these are not in memory. All problems with the same A share them. The solvers hold them.
+// lastSets are the columns in memory that each family of solvers has chosen last, where it has begun last, and the Gram
+// matrix of all columns where these are not in memory. All problems with the same A share them. The solvers hold them.
 type lastSets struct {
 	mu    sync.Mutex
 	holds map[*engine.Family]int
 	last  map[*engine.Family]*sharedColumns
+	begun map[*engine.Family]beginning
 	every allColumns
+}
+
+// beginning is the residual, or the loss's slope, and the gradient at b.
+type beginning struct{ y, b, z, g []float64 }
+
+// beginning is that at b, which is computed where the family has not begun there last: searches for a minimum start all
+// their solves at one solution.
+func (a *lastSets) beginning(family *engine.Family, y, b []float64, compute func(*beginning) error) (beginning, error) {
+	a.mu.Lock()
+	o, ok := a.begun[family]
+	a.mu.Unlock()
+	if ok && slices.Equal(o.b, b) && slices.Equal(o.y, y) {
+		return o, nil
+	}
+	o = beginning{y: y, b: b}
+	err := compute(&o)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err == nil && a.holds[family] > 0 {
+		a.begun[family] = o
+	}
+	return o, err
 }
 
 // keep makes columns the last ones of a family, nil for none.
@@ -90,6 +113,7 @@ func (a *lastSets) hold(family *engine.Family) *lastSets {
 	defer a.mu.Unlock()
 	if a.holds == nil {
 		a.holds, a.last = map[*engine.Family]int{}, map[*engine.Family]*sharedColumns{}
+		a.begun = map[*engine.Family]beginning{}
 	}
 	if a.holds[family]++; len(a.holds) == 1 && a.holds[family] == 1 {
 		a.every.hold()
@@ -104,6 +128,7 @@ func (a *lastSets) release(family *engine.Family) {
 		return
 	}
 	a.keep(family, nil)
+	delete(a.begun, family)
 	if delete(a.holds, family); len(a.holds) == 0 {
 		a.every.release()
 	}

@@ -124,8 +124,11 @@ func Spread(lengths2, s []float64) bool {
 		if s != nil {
 			v *= s[j] * s[j]
 		}
-		if v > 0 && !math.IsInf(v, 1) {
-			least, most = min(least, v), max(most, v)
+		if v > most && v <= math.MaxFloat64 {
+			most = v
+		}
+		if v < least && v > 0 {
+			least = v
 		}
 	}
 	return most > widestSpread*widestSpread*least
