@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import queue
+import re
 import subprocess
 import sys
 import tempfile
@@ -268,10 +269,14 @@ def _get(inbox):
             pass
 
 
-def rename(error, files):
-    """An error of files that nobody knows is one of the data."""
+def rename(error, files, rows=()):
+    """An error of files that nobody knows is one of the data, and a line of a frame's file below its header is a row."""
+    text = error.args[0]
     for path in files:
-        error.args = (error.args[0].replace(path, "the data"), *error.args[1:])
+        text = text.replace(path, "the data")
+    text = re.sub(r"\bline (\d+)\b", lambda m: f"row {rows[int(m[1]) - 2]!r}" if 2 <= int(m[1]) < len(rows) + 2 else m[0],
+                  text)
+    error.args = (text, *error.args[1:])
 
 
 def remove(files):
@@ -355,7 +360,7 @@ class Request:
     """A question about an estimator, and the files of its arrays."""
 
     def __init__(self, options, arrays=None, black_box=None, **more):
-        self.worker, self.files, self.estimate, self.several = worker(), [], black_box, False
+        self.worker, self.files, self.rows, self.estimate, self.several = worker(), [], [], black_box, False
         self.name, self.progress = self.worker.name(), Progress()
         try:
             options = dict(options)
@@ -387,7 +392,7 @@ class Request:
         try:
             return self.worker.call(method, {**self.question, **params}, self.name, self.estimate, self.progress)
         except SurepipeError as e:
-            rename(e, self.files)
+            rename(e, self.files, self.rows)
             raise
 
     def close(self):

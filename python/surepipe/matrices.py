@@ -36,6 +36,11 @@ class _Matrix(BaseEstimator):
         return fit
 
 
+def _names(X):
+    """The names of the columns of a data frame, for warnings."""
+    return [str(c) for c in X.columns] if hasattr(X, "columns") else None
+
+
 def _numbers(Y, absent=0.0):
     """The matrix Y; absent is what a sparse one has where it stores no entry."""
     if hasattr(Y, "tocoo"):
@@ -79,7 +84,8 @@ class MatrixCompletion(_Matrix):
                 raise ValueError(f"{name} {empty[0]} has missing entries alone: nothing tells them, leave it out")
         effects = self.effects if isinstance(self.effects, str) else list(self.effects or ()) or "none"
         standardize = "auto" if self.standardize is None and hasattr(X, "columns") else self.standardize
-        fit = self._found("matrix-completion", Y, {"lam": self.lam}, effects=effects, standardize=standardize)
+        fit = self._found("matrix-completion", Y, {"lam": self.lam}, effects=effects, standardize=standardize,
+                          columns=_names(X))
         self.effects_choice_ = (self.path_.summary if self.path_ else fit).get("effects_choice")
         a = fit.arrays
         if "b" not in a:
@@ -112,7 +118,7 @@ class RobustPCA(_Matrix):
         grids = {"lam": "0.05max:max:8" if self.lam is None else self.lam,
                  "gamma": "0.05max:max:8" if self.gamma is None else self.gamma}
         more = {"refine": 0} if any(is_grid(grid_of(g)) for g in grids.values()) else {}
-        fit = self._found("robust-pca", _numbers(X), grids, **more)
+        fit = self._found("robust-pca", _numbers(X), grids, columns=_names(X), **more)
         self.gamma_ = float(fit["gamma"])
         self.low_rank_, self.sparse_ = fit.b
         return self

@@ -39,6 +39,8 @@ def test_a_completion_fills_gaps():
     np.testing.assert_allclose(scaled.estimate_ / units, plain.estimate_, rtol=1e-5, atol=1e-6)
     with pytest.warns(UserWarning, match="standardize divides columns"):
         surepipe.MatrixCompletion(1.0).fit(Y * units)
+    with pytest.warns(UserWarning, match=r'from .* \("c\d"\) to .* \("c2\d"\)'):
+        surepipe.MatrixCompletion(1.0, standardize=False).fit(frame * units)
     with pytest.raises(ValueError, match="nothing to complete"):
         surepipe.MatrixCompletion().fit(LOW)
 

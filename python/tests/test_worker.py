@@ -188,6 +188,14 @@ def test_an_option_that_is_infinite_or_missing_is_an_input_error():
             surepipe.run("lasso", X, y, lam=bad)
 
 
+def test_a_missing_value_of_a_frame_is_named_by_its_row():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": [1.0, 2, np.nan, 4], "y": [1.0, 2, 4, 3]}, index=list("uvwx"))
+    for index, row in (list("uvwx"), "'w'"), (range(4), "2"):
+        with pytest.raises(ValueError, match=f'row {row}, column "a"'):
+            surepipe.run("ridge", data=frame.set_axis(index), response="y", lam=1.0)
+
+
 def test_progress_is_told(monkeypatch):
     told = []
     monkeypatch.setattr(surepipe._client.Progress, "__call__", lambda self, p: told.append(p))

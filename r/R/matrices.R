@@ -15,7 +15,8 @@ complete <- function(x, effects = "auto", lambda = NULL, criterion = NULL, stand
   if (single) open$lambda <- lambda
   open$standardize <- if (is.null(standardize) && is.data.frame(x)) "auto" else standardize
   arrays <- list(y = put(t(m)[seen]), indices = put(seen - 1), shape = put(dim(m)))
-  estimator <- call_worker("open", options = named(utils::modifyList(named(open), options)), arrays = arrays)$estimator
+  estimator <- call_worker("open", options = named(utils::modifyList(named(open), options)), arrays = arrays,
+                           columns = if (length(colnames(m))) I(colnames(m)))$estimator
   on.exit({
     call_worker("close", estimator = estimator)
     unlink(unlist(lapply(arrays, function(a) a$npy)))

@@ -74,14 +74,19 @@ func (f *Source) read(ctx context.Context, samples *study.SampleSource, many boo
 	return data, f.complete(&data)
 }
 
-// named gives the columns of X their names.
+// named gives the columns of X, or of a matrix without one, their names.
 func (f *Source) named(data *problems.Data) error {
 	if f.Names == nil {
 		return nil
 	}
 	p := 0
-	if data.X != nil {
+	switch {
+	case data.X != nil:
 		_, p = data.X.Dims()
+	case len(data.Shape) == 2:
+		p = data.Shape[1]
+	case len(data.YShape) == 2:
+		p = data.YShape[1]
 	}
 	if p != len(f.Names) {
 		return study.Errorf("columns has %d names, expected %d, one for each column of X", len(f.Names), p)

@@ -26,7 +26,7 @@ type Source struct {
 	Files fs.FS
 	// Data is the file of the data; X, Y, Mu and D are files of arrays that replace those of Data.
 	Data, X, Y, Mu, D string
-	// Names are those of the columns of X, where it is an array; nil for none.
+	// Names are those of the columns of X, where it is an array, or of a matrix without one; nil for none.
 	Names []string
 	Table Table
 	Variant

@@ -13,6 +13,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
+	"surepipe/internal/lists"
 	"surepipe/loss"
 	"surepipe/problems"
 	"surepipe/risk/warning"
@@ -128,7 +129,7 @@ func (f *Source) NotesOn(data problems.Data, sigma2 float64) study.Notes {
 	f.noteCodes(&n, data)
 	f.noteTable(&n, data)
 	f.noteStorage(&n, data, sigma2)
-	f.noteScales(&n, spread)
+	f.noteScales(&n, data, spread)
 	f.noteResponses(&n, data)
 	f.noteUnits(&n, data)
 	f.noteCopies(&n, data)
@@ -231,17 +232,20 @@ func (f *Source) unpenalized() bool {
 	return known && n.Unpenalized()
 }
 
-func (f *Source) noteScales(n *study.Notes, spread func() (means, deviations []float64)) {
+func (f *Source) noteScales(n *study.Notes, data problems.Data, spread func() (means, deviations []float64)) {
 	if l, _ := LayoutOf(f.Problem); !l.Design || f.Specification != nil || f.Standardize || f.unpenalized() {
 		return
 	}
 	_, deviations := spread()
-	varying := slices.DeleteFunc(slices.Clone(deviations), func(s float64) bool { return !(s > 0) })
+	varying := lists.Places(len(deviations), func(j int) bool { return deviations[j] > 0 })
 	if len(varying) == 0 {
 		return
 	}
-	if least, most := slices.Min(varying), slices.Max(varying); most > mostSpread*least {
-		n.Add(warning.UnscaledColumns, "the standard deviations of the columns of X range from %.3g to %.3g, and the "+
-			"penalty depends on their units: --standardize makes it independent of them", least, most)
+	by := func(i, j int) int { return cmp.Compare(deviations[i], deviations[j]) }
+	least, most := slices.MinFunc(varying, by), slices.MaxFunc(varying, by)
+	if names := study.ColumnNames(data, len(deviations)); deviations[most] > mostSpread*deviations[least] {
+		n.Add(warning.UnscaledColumns, "standard deviations of columns of X range from %.3g (%q) to %.3g (%q), "+
+			"and the penalty depends on their units: --standardize makes it independent of them", deviations[least],
+			names[least], deviations[most], names[most])
 	}
 }

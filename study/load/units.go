@@ -193,10 +193,12 @@ func (f *Source) noteUnits(n *study.Notes, data problems.Data) {
 		if data.Entries != nil {
 			return fmt.Sprintf("%q", data.Entries.Columns[c.place])
 		}
-		if names := data.Labels.Columns; c.place < len(names) {
-			return fmt.Sprintf("%q", names[c.place])
+		for _, names := range [][]string{data.Labels.Columns, data.Columns} {
+			if c.place < len(names) {
+				return fmt.Sprintf("%q", names[c.place])
+			}
 		}
-		return fmt.Sprintf("column %d", c.place)
+		return fmt.Sprintf("column %d, counted from 0", c.place)
 	}
 	of := fmt.Sprintf("the standard deviations of the columns range from %.3g (%s) to %.3g (%s): ", s.least.deviation,
 		name(s.least), s.most.deviation, name(s.most))

@@ -46,7 +46,7 @@ test_that("outliers are told from a matrix of low rank", {
 test_that("columns of a data frame have their units", {
   as_it_is <- quiet(complete(airquality[1:4], lambda = 1, standardize = TRUE))
   expect_message(got <- complete(data.frame(airquality[1:3], Temp = 1e4 * airquality$Temp), lambda = 1),
-                 "columns are divided", class = "surepipe_standardized_columns")
+                 '"Wind"\\) to .* \\("Temp"\\): columns are divided', class = "surepipe_standardized_columns")
   expect_equal(got$risk, as_it_is$risk, tolerance = 1e-6)
   expect_equal(got$completed[, "Ozone"], as_it_is$completed[, "Ozone"], tolerance = 1e-5)
 })
