@@ -6,6 +6,8 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
+
+	"surepipe/internal/parallel"
 )
 
 // factor is the upper triangular R with R*R = K for a list of columns that grows at its end. Any of
@@ -132,7 +134,7 @@ func (f *factor) transposed(x []float64) {
 }
 
 // transposedEach overwrites the columns of x, n x k, with R^{-*} x, strip by strip: for few columns a triangular solve
-// of a BLAS takes several times as long.
+// of a BLAS takes several times as long. The processors share the products.
 func (f *factor) transposedEach(x blas64.General) {
 	rows := func(i, end int) blas64.General {
 		return blas64.General{Rows: end - i, Cols: x.Cols, Stride: x.Stride, Data: x.Data[i*x.Stride:]}
@@ -140,9 +142,10 @@ func (f *factor) transposedEach(x blas64.General) {
 	for i := 0; i < f.n; i += strip {
 		end := min(i+strip, f.n)
 		blas64.Trsm(blas.Left, blas.Trans, 1, f.part(i, end), rows(i, end))
-		if end < f.n {
-			blas64.Gemm(blas.Trans, blas.NoTrans, -1, f.right(i, end), rows(i, end), 1, rows(end, f.n))
-		}
+		parallel.RangesIf((f.n-end)*x.Cols >= shared, f.n-end, strip, func(lo, hi int) {
+			right := blas64.General{Rows: end - i, Cols: hi - lo, Stride: f.stride, Data: f.r[i*f.stride+end+lo:]}
+			blas64.Gemm(blas.Trans, blas.NoTrans, -1, right, rows(i, end), 1, rows(end+lo, end+hi))
+		})
 	}
 }
 
