@@ -23,7 +23,7 @@ const mostWithheld = 1000
 
 // hand yields a point of the grid, or withholds it where another criterion may take the place of its own: while none
 // has had a value, or for a small sweep by leave-one-out of another loss, whose values may end where a plane separates
-// the classes, until all are known.
+// the classes, or by leave-group-out, whose end where groups decide their own fit, until all are known.
 func (s *sweep) hand(p SweepPoint) bool {
 	if s.o.Criterion.Rule().Diagonal && s.why == nil {
 		s.why = p.ALOErr
@@ -40,7 +40,8 @@ func (s *sweep) hand(p SweepPoint) bool {
 
 // withholds reports whether all points of a grid are withheld until they are known.
 func (o *SweepOptions) withholds(grid [][]float64, d int, loss string) bool {
-	return o.Criterion.Rule().Diagonal && loss != "" && len(grid) == 1 && d <= mostWithheld
+	rule := o.Criterion.Rule()
+	return (rule.Blocks || rule.Diagonal && loss != "") && len(grid) == 1 && d <= mostWithheld
 }
 
 // FallsBack reports whether a sweep of d observations with the named loss, "" for the squared one, goes on by

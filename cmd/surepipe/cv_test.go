@@ -114,7 +114,8 @@ func TestGroupsOfATable(t *testing.T) {
 	}
 }
 
-// Where leave-one-out, a default, is not defined at any point of a small completion, cross-validation takes its place
+// Where leave-one-out, a default, is not defined at any point of a small completion, or leave-group-out at most of a
+// sweep, cross-validation takes its place
 // with a warning, after an interruption too; where it is asked for that is an error, which names what to choose.
 func TestUndefinedDefaultFallsBackToCrossValidation(t *testing.T) {
 	dir := t.TempDir()
@@ -161,6 +162,22 @@ func TestUndefinedDefaultFallsBackToCrossValidation(t *testing.T) {
 	if status, _, stderr := command(t, sweep("--criterion", "alo")...); status != 1 ||
 		!strings.Contains(stderr, "choose cv, or larger weights") {
 		t.Errorf("status %d: %s", status, stderr)
+	}
+	// A coefficient that one site alone determines ends leave-group-out where the penalty lets it in.
+	var sites strings.Builder
+	sites.WriteString("site,dose,only,y\n")
+	for i := range 60 {
+		dose, only := (i*37)%23, (i*13)%7*max(0, 1-i/10)
+		fmt.Fprintf(&sites, "%d,%d,%d,%g\n", i/10, dose, only, float64(dose+5*only)+3*math.Sin(float64(i*i)))
+	}
+	if err := os.WriteFile(at("sites.csv"), []byte(sites.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	grouped := []string{"sweep", "--problem", "lasso", "--data", at("sites.csv"), "--response", "y", "--groups", "site",
+		"--lambda", "0.01max:max:12", "--json"}
+	left, asked := last(grouped), last(append(grouped, "--criterion", "cv"))
+	if left.Criterion != "cv" || fmt.Sprint(left.Minimizer) != fmt.Sprint(asked.Minimizer) {
+		t.Errorf("groups: %+v, expected %+v", left, asked)
 	}
 }
 
