@@ -8,6 +8,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/prox/clustered"
 	"surepipe/prox/cones"
@@ -16,6 +17,9 @@ import (
 )
 
 // must unwraps a constructor whose data is known to be good.
+// whole is one group of n coordinates.
+func whole(n int) [][]int { return [][]int{lists.Upto(n)} }
+
 func must(p prox.Prox, err error) prox.Prox {
 	if err != nil {
 		panic(err)
@@ -122,10 +126,8 @@ func TestEveryProxConforms(t *testing.T) {
 			{"ElasticNet", prox.NewElasticNet(0.5, 0.7), 12},
 			{"ElasticNet, lambda2 0", prox.NewElasticNet(0.5, 0), 12},
 			{"ElasticNet, lambda2 +Inf", prox.NewElasticNet(0.5, inf), 12},
-			{"L2", prox.NewL2(3), 12},
-			{"L2, lambda 0", prox.NewL2(0), 12},
-			{"L2, lambda +Inf", prox.NewL2(inf), 12},
-			{"L2 in one dimension", prox.NewL2(0.8), 1},
+			{"GroupL2, one group", must(prox.NewGroupL2(dev, 12, 3, whole(12), nil)), 12},
+			{"GroupL2, one coordinate", must(prox.NewGroupL2(dev, 1, 0.8, whole(1), nil)), 1},
 			{"GroupL2", must(prox.NewGroupL2(dev, 12, 1.1, groups, nil)), 12},
 			{"GroupL2, weights", must(prox.NewGroupL2(dev, 12, 1.1, groups, []float64{2, 0, inf})), 12},
 			{"GroupL2, lambda 0", must(prox.NewGroupL2(dev, 12, 0, groups, nil)), 12},
@@ -228,12 +230,12 @@ func TestEveryProxConforms(t *testing.T) {
 			{"Separable, dense", prox.NewSeparable(
 				prox.Block{Prox: prox.NewL1(1), N: 5},
 				lowrank.NewNuclear(array.Shape{Rows: 4, Cols: 5}, 2),
-				prox.Block{Prox: prox.NewL2(2), N: 7},
+				must(prox.NewGroupL2(dev, 7, 2, whole(7), nil)),
 				prox.Block{Prox: prox.Zero(), N: 1}), 33},
 			{"Scaled L1", prox.NewScaled(0.4, prox.NewL1(2)), 12},
 			{"Scaled Nuclear", prox.NewScaled(2.5, lowrank.NewNuclear(array.Shape{Rows: 5, Cols: 7}, 1)), 35},
 			{"Scaled quadratic", prox.NewScaled(2.5, prox.NewSquaredL2(1)), 12},
-			{"Scaled block", prox.NewScaled(2.5, prox.Block{Prox: prox.NewL2(1), N: 12}), 12},
+			{"Scaled block", prox.NewScaled(2.5, prox.Block{Prox: prox.NewL1(1), N: 12}), 12},
 			{"Func", softFunc(0), 12},
 			{"Func of a dimension", softFunc(12), 12},
 			{"Func without a derivative", prox.NewFunc(12, softProx, nil, nil), 12},
@@ -375,28 +377,12 @@ func TestSoftThresholdBelowMinusTIsVPlusT(t *testing.T) {
 	})
 }
 
-func TestL2SurvivesNormsWhoseSquareLeavesTheRange(t *testing.T) {
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		for _, size := range []float64{1e-310, 1e-200, 1, 1e200} {
-			// ||v|| = 5 size, lambda = 2.5 size: half of v remains.
-			got := evaluateOn(t, dev, prox.NewL2(2.5*size), []float64{3 * size, -4 * size}, 1)
-			for i, want := range []float64{1.5 * size, -2 * size} {
-				// Denormals near 1e-310 have 45 bits.
-				if math.Abs(got[i]-want) > 1e-12*math.Abs(want) {
-					t.Errorf("size %v: entry %d is %v, want %v", size, i, got[i], want)
-				}
-			}
-		}
-	})
-}
-
 func TestZeroPenaltyIsTheIdentityAndInfinitePenaltyIsZero(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		v := normal(1, 12)
 		inf := math.Inf(1)
 		for name, f := range map[string]func(lambda float64) prox.Prox{
 			"L1":      func(l float64) prox.Prox { return prox.NewL1(l) },
-			"L2":      func(l float64) prox.Prox { return prox.NewL2(l) },
 			"ridge":   func(l float64) prox.Prox { return prox.NewSquaredL2(l) },
 			"Nuclear": func(l float64) prox.Prox { return lowrank.NewNuclear(array.Shape{Rows: 3, Cols: 4}, l) },
 			"GroupL2": func(l float64) prox.Prox {
@@ -539,7 +525,7 @@ func TestProgrammersErrorsPanic(t *testing.T) {
 			"no blocks":                 func() { prox.NewSeparable() },
 			"a step of 0":               func() { prox.NewL1(1).Eval(v, v, 0) },
 			"a NaN step":                func() { prox.NewL1(1).Eval(v, v, math.NaN()) },
-			"an infinite step":          func() { prox.NewL2(1).Eval(v, v, math.Inf(1)) },
+			"an infinite step":          func() { prox.NewL1(1).Eval(v, v, math.Inf(1)) },
 			"two shapes":                func() { prox.NewL1(1).Eval(v, v.Rows(0, 1), 1) },
 			"the wrong dimension":       func() { lowrank.NewNuclear(array.Shape{Rows: 2, Cols: 2}, 1).Eval(v, v, 1) },
 			"two vectors to linearize":  func() { prox.NewL1(1).Linearize(v, v, 1) },

@@ -116,27 +116,20 @@ func (c *uniformCurvature) Trace() (trace, frobenius2 float64, ok bool) {
 // J = (I + t Q)^{-1}.
 type appliedCurvature struct {
 	Plain
-	apply  func(dst, z array.Batch)
-	matrix func() []float64
+	apply func(dst, z array.Batch)
 }
 
 // NewAppliedCurvature returns the Q of a derivative J that is invertible, in the coordinates of all of R^n,
 // J = (I + t Q)^{-1}, with the sum of J's eigenvalues and that of their squares, NaN where these are not known. apply
 // sets dst = J z.
 func NewAppliedCurvature(apply func(dst, z array.Batch), trace, frobenius2 float64) Curvature {
-	return newApplied(apply, trace, frobenius2, func() []float64 { return nil })
-}
-
-func newApplied(apply func(dst, z array.Batch), trace, frobenius2 float64, matrix func() []float64) Curvature {
-	return &appliedCurvature{Plain{Sum: trace, Squares: frobenius2, Summed: !math.IsNaN(trace)}, apply, matrix}
+	return &appliedCurvature{Plain{Sum: trace, Squares: frobenius2, Summed: !math.IsNaN(trace)}, apply}
 }
 
 func (c *appliedCurvature) Precondition(dst, image, z array.Batch) {
 	c.apply(dst, z)
 	vector.Rest(image, z, dst)
 }
-
-func (c *appliedCurvature) Matrix() []float64 { return c.matrix() }
 
 // multipliedCurvature is c Q for the step t where Q is for the step c t: t (c Q) = (c t) Q.
 type multipliedCurvature struct {

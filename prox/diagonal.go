@@ -178,12 +178,3 @@ func (j *diagonal) margins() func(v array.Batch) float64 {
 		return least
 	}
 }
-
-// softKink is the distance of v to the kinks -c and c of the soft threshold; for c = 0 there are
-// none.
-func softKink(v, c float64) float64 {
-	if c == 0 {
-		return math.Inf(1)
-	}
-	return math.Abs(math.Abs(v) - c)
-}

@@ -11,7 +11,6 @@
 //	NewWeightedL1   lambda sum_j w_j |b_j|
 //	NewSquaredL2    lambda/2 ||b||^2
 //	NewElasticNet   lambda ||b||_1 + lambda2/2 ||b||^2
-//	NewL2           lambda ||b||_2
 //	NewGroupL2      lambda sum_g w_g ||b_g||_2, disjoint groups
 //	NewGroupLinf    lambda sum_g w_g ||b_g||_inf, disjoint groups
 //	NonNegative     0 where b >= 0, else +Inf
@@ -60,8 +59,7 @@
 //	NewLinfBall                 the coordinates strictly inside            0
 //	NewElasticNet               the coordinates that are not 0             lambda2 I
 //	Zero, NewSquaredL2          R^p                                        lambda I
-//	NewL2                       R^p, or {0}                                lambda/||b|| (I - u u*)
-//	NewGroupL2                  the groups that are not 0                  of each group, the same
+//	NewGroupL2                  the groups that are not 0                  lambda w_g/||b_g|| (I - u u*) of each
 //	NewGroupLinf                vectors constant up to sign on the largest
 //	                            entries of each group that is not 0        0
 //	NewSortedL1                 vectors constant up to sign where |b| is   0

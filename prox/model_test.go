@@ -66,8 +66,6 @@ func TestModelsAreWhatTheyAreKnownToBe(t *testing.T) {
 			{"nonnegative", prox.NonNegative(), []float64{3, -1, 2}, 1, space.Subset, []int{0, 2}, 2, nil, 1},
 			{"box", box, []float64{0.25, 3, 2.5}, 1, space.Subset, []int{0}, 1, nil, 0.5},
 			{"linf ball", prox.NewLinfBall(0, 2), []float64{1.75, -3}, 1, space.Subset, []int{0}, 1, nil, 0.25},
-			{"l2", prox.NewL2(2), []float64{3, 4}, 1, space.Whole, nil, 2, nil, 3},
-			{"l2, tight", prox.NewL2(6), []float64{3, 4}, 1, space.Subset, nil, 0, nil, 1},
 			{"group l2", group, []float64{3, 4, 3, 4, 7}, 1, space.Subset, []int{0, 1, 4}, 3, nil, 1},
 			{"group linf", linf, []float64{4, -3, 1, 0.25, -0.25}, 1, space.Cluster, nil, 2, nil, math.Sqrt(0.5)},
 			{"slope", slope, []float64{-5, 0.5, 5.5, 3}, 1, space.Cluster, nil, 2, nil, math.Sqrt(0.125)},
@@ -209,8 +207,8 @@ func TestDifferencesComeNearTheDerivative(t *testing.T) {
 				tol float64
 			}{
 				// The thresholds lie in gaps of the entries.
-				"l1": {prox.NewL1(0.7 * size), 1e-10},
-				"l2": {prox.NewL2(1.3 * size), 1e-9},
+				"l1":       {prox.NewL1(0.7 * size), 1e-10},
+				"group l2": {must(prox.NewGroupL2(dev, 7, 1.3*size, [][]int{{0, 1, 2, 3, 4, 5, 6}}, nil)), 1e-9},
 			} {
 				v := []float64{2, -1, 0.25, -0.5, 3, 0.1, -1.5}
 				for i := range v {

@@ -139,7 +139,8 @@ func TestAUsersOwnRegularizerConforms(t *testing.T) {
 		a := dev.Alloc(1, 6)
 		defer a.Free()
 		dev.Upload(a, []float64{1, 0, -1, 2, 0.5, 0})
-		r := anchored{lambda: 1, a: a}
+		r, four := anchored{lambda: 1, a: a}, must(prox.NewGroupL2(dev, 4, 1, [][]int{{0, 1, 2, 3}}, nil))
+		defer prox.Release(four)
 		for _, c := range []struct {
 			name string
 			p    prox.Prox
@@ -148,8 +149,8 @@ func TestAUsersOwnRegularizerConforms(t *testing.T) {
 			{"alone", r, 6},
 			{"scaled", prox.NewScaled(2, r), 6},
 			{"beside l1", prox.NewSeparable(r, prox.Block{Prox: prox.NewL1(1), N: 4}), 10},
-			{"beside l2", prox.NewSeparable(prox.Block{Prox: prox.NewL2(1), N: 4}, r), 10},
-			{"scaled beside l2", prox.NewScaled(0.6, prox.NewSeparable(prox.Block{Prox: prox.NewL2(1), N: 4}, r)), 10},
+			{"beside group l2", prox.NewSeparable(four, r), 10},
+			{"scaled beside group l2", prox.NewScaled(0.6, prox.NewSeparable(four, r)), 10},
 		} {
 			if err := proxtest.Check(dev, c.p, c.dim); err != nil {
 				t.Errorf("%s: %v", c.name, err)
@@ -187,14 +188,15 @@ func TestCurvatureOfAScaledRegularizer(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		group := must(prox.NewGroupL2(dev, 6, 0.5, [][]int{{0, 1, 2}, {4, 5}}, nil))
 		defer prox.Release(group)
+		three := must(prox.NewGroupL2(dev, 3, 0.3, [][]int{{0, 1, 2}}, nil))
+		defer prox.Release(three)
 		for name, p := range map[string]prox.Prox{
 			"elastic net": prox.NewElasticNet(0.2, 0.7),
-			"l2":          prox.NewL2(0.3),
 			"group l2":    group,
 			"nuclear":     lowrank.NewNuclear(array.Shape{Rows: 2, Cols: 3}, 0.1),
-			"separable": prox.NewSeparable(prox.Block{Prox: prox.NewL2(0.3), N: 3},
+			"separable": prox.NewSeparable(three,
 				prox.Block{Prox: prox.NewSquaredL2(0.4), N: 3}),
-			"a user's own":   curvedOf{prox.NewL2(0.3)},
+			"a user's own":   curvedOf{group},
 			"a user's own 2": curvedOf{prox.NewElasticNet(0.2, 0.7)},
 		} {
 			if err := proxtest.Check(dev, prox.NewScaled(2.5, p), 6); err != nil {

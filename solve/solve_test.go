@@ -226,7 +226,7 @@ func TestChoicesAreRecorded(t *testing.T) {
 		{"admm", wide, prox.NewL1(8), "method", "all coordinates"},
 		{"admm", roomtest.Plain{Operator: small}, prox.NewL1(1), "system", "an inverse matrix"},
 		{"admm", uneven, prox.NewL1(1), "units", "columns of about unit length"},
-		{"fista", uneven, prox.NewL2(0.1), "units", "the user's"},
+		{"fista", uneven, lowrank.NewNuclear(array.Shape{Rows: 2, Cols: 4}, 0.1), "units", "the user's"},
 		{"fista", sampled, lowrank.NewNuclear(shape, 15), "method", "iterates in factored form"},
 		{"fista", sampled, lowrank.NewNuclear(shape, 0.1), "method", "all singular values"},
 		{"admm", sampled, lowrank.NewNuclear(shape, 15), "method", "inexact proximal operator"},

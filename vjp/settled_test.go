@@ -65,7 +65,7 @@ func TestTiesAreRanges(t *testing.T) {
 		low, high float64
 	}{
 		"opposite signs":  {[]float64{3, -2, 0.5}, slope, 2, 3},
-		"a norm's weight": {[]float64{3, -4}, prox.NewL2(5), 0, 1},
+		"a norm's weight": {[]float64{3, -4}, must(prox.NewGroupL2(dev, 2, 5, [][]int{{0, 1}}, nil)), 0, 1},
 	} {
 		problem := vjp.Problem{A: linops.Identity(len(c.y)), R: c.r, Device: dev}
 		got := solved(t, newSolver(t, solve.Default(problem), problem, vjp.Options{Sigma2: 1}), dev, c.y)

@@ -55,7 +55,7 @@ func fixtures(dev array.Device) []fixture {
 	add("lasso wide", x(8, 16), prox.NewL1(2), 2, iterative...)
 	add("elastic net", x(8, 16), prox.NewElasticNet(1, 0.5), 2, iterative...)
 	add("nonnegative", x(10, 6), prox.NonNegative(), 2, iterative...)
-	add("norm", x(10, 6), prox.NewL2(0.5), 2, iterative...)
+	add("norm", x(10, 6), must(prox.NewGroupL2(dev, 6, 0.5, [][]int{{0, 1, 2, 3, 4, 5}}, nil)), 2, iterative...)
 	group, err := prox.NewGroupL2(dev, 12, 1.2, [][]int{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {9, 10, 11}}, nil)
 	if err != nil {
 		panic(err)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/prox/clustered"
 	"surepipe/prox/cones"
@@ -111,7 +112,7 @@ func (r Reg) one(dev array.Device) (prox.Prox, error) {
 	case "l1ball":
 		return cones.NewL1Ball(r.N, r.Radius), nil
 	case "l2":
-		return prox.NewL2(r.Lambda), nil
+		return prox.NewGroupL2(dev, r.N, r.Lambda, [][]int{lists.Upto(r.N)}, nil)
 	case "linfball":
 		return prox.NewLinfBall(r.N, r.Radius), nil
 	case "simplex":

@@ -172,10 +172,8 @@ var l2Regularizer = RegularizerKind{
 	Name:       "l2",
 	Forms:      []Form{{"l2: W", "W ||b||_2"}},
 	Parameters: []Parameter{weight},
-	Build: func(a *Arguments, _ Block) (Penalty, error) {
-		w := a.Weight("weight")
-		return Penalty{Norm: w, Dual: func(g []float64) (float64, error) { return norm2(g), nil },
-			Make: w.Of(prox.NewL2)}, nil
+	Build: func(a *Arguments, in Block) (Penalty, error) {
+		return a.overGroups(in.Len(), [][]int{lists.Upto(in.Len())}, []float64{1}, prox.NewGroupL2, norm2)
 	},
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/prox/lowrank"
 	"surepipe/prox/proxtest"
@@ -97,10 +98,12 @@ func (s leaning) Embed(dst, c array.Batch) {
 
 func TestFalseModelsAreFound(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		l1, l2, net := prox.NewL1(1), prox.NewL2(1), prox.NewElasticNet(0.5, 0.7)
+		l1, net := prox.NewL1(1), prox.NewElasticNet(0.5, 0.7)
 		nuclear := lowrank.NewNuclear(array.Shape{Rows: 3, Cols: 4}, 12)
 		group := must(prox.NewGroupL2(dev, dim, 0.8, [][]int{{0, 2, 4}, {1, 3}}, nil))
 		defer prox.Release(group)
+		l2 := must(prox.NewGroupL2(dev, dim, 1, [][]int{lists.Upto(dim)}, nil))
+		defer prox.Release(l2)
 		twice := func(v []float64) []float64 {
 			out := make([]float64, len(v))
 			for i, x := range v {

@@ -8,6 +8,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/prox/lowrank"
 	"surepipe/prox/proxtest"
@@ -175,7 +176,8 @@ func TestSoundProxesPass(t *testing.T) {
 
 func TestBrokenProxesFail(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		l1 := prox.NewL1(1)
+		l1, norm := prox.NewL1(1), must(prox.NewGroupL2(dev, dim, 1, [][]int{lists.Upto(dim)}, nil))
+		defer prox.Release(norm)
 		var rotation, indefinite, double, projection [dim][dim]float64
 		for i := range dim {
 			// (I + R)/2 with R a quarter turn: firmly nonexpansive, but no gradient.
@@ -312,9 +314,9 @@ func TestBrokenProxesFail(t *testing.T) {
 					}
 				}
 			}), "derivative from many goroutines"},
-			{"a diagonal that is not", wrapped{Prox: prox.NewL2(1),
+			{"a diagonal that is not", wrapped{Prox: norm,
 				linearize: func(dst, v array.Batch, t float64) (prox.Derivative, error) {
-					j, err := prox.NewL2(1).Linearize(dst, v, t)
+					j, err := norm.Linearize(dst, v, t)
 					ones := dev.Alloc(1, dim)
 					dev.Fill(ones, 1)
 					return diagonalLie{j, ones}, err

@@ -14,6 +14,7 @@ import (
 	"surepipe/prox"
 	"surepipe/solve/engine"
 	"surepipe/solve/gradient"
+	"surepipe/solve/internal/limits"
 	"surepipe/solve/restrict"
 )
 
@@ -200,8 +201,19 @@ func OnFaces(s *engine.Task) bool {
 	return s.Entry.Newton && !s.Options.Whole && s.Problem.Loss == nil && Serves(s.Problem.R)
 }
 
-// Serves reports that a regularizer is one for active sets: a sum over coordinates or groups.
+// Serves reports that a regularizer is one for active sets: a sum over coordinates, or over groups of which none is so
+// large that gradient steps take less than the factor of its Gram matrix.
 func Serves(r prox.Prox) bool {
 	known := prox.StructureOf(r)
-	return known.Sparse != nil || known.Groups != nil
+	if known.Groups == nil {
+		return known.Sparse != nil
+	}
+	owner, w := known.Groups()
+	sizes := make([]int, len(w))
+	for _, g := range owner {
+		if sizes[g]++; w[g] > 0 && sizes[g] > limits.MostFactored {
+			return false
+		}
+	}
+	return true
 }

@@ -187,13 +187,15 @@ func smooth(t *testing.T, dev array.Device) map[string]prox.Prox {
 	t.Cleanup(func() { prox.Release(linf) })
 	free := groupNorm(12, 2).at(t, dev, 2)
 	t.Cleanup(func() { prox.Release(free) })
+	four := groupNorm(4, -1).at(t, dev, 2)
+	t.Cleanup(func() { prox.Release(four) })
 	slope := sortedNorm(12).at(t, dev, 1)
 	return map[string]prox.Prox{
 		"group linf": linf, "a free group": free, "SLOPE": slope, "tv1d": clustered.NewTV1D(12, 2),
 		"simplex": cones.NewSimplex(12, 1), "l1 ball": cones.NewL1Ball(12, 1),
-		"l2": prox.NewL2(3), "linf ball": prox.NewLinfBall(12, 0.05), "l1": prox.NewL1(2),
+		"linf ball": prox.NewLinfBall(12, 0.05), "l1": prox.NewL1(2),
 		"nonnegative": prox.NonNegative(), "zero": prox.Zero(),
-		"blocks": prox.NewSeparable(prox.Block{Prox: prox.NewL2(2), N: 4}, prox.Block{Prox: clustered.NewTV1D(4, 1),
+		"blocks": prox.NewSeparable(four, prox.Block{Prox: clustered.NewTV1D(4, 1),
 			N: 4}, prox.Block{Prox: prox.NewL1(1), N: 4}),
 	}
 }
