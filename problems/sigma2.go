@@ -3,6 +3,7 @@ package problems
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -90,16 +91,20 @@ func LowRankOf(name string, data Data) (m NoiseMatrix, sparse, ok bool) {
 	return NoiseMatrix{Y: data.Y, Rows: data.YShape[0], Columns: data.YShape[1]}, o.Sparse, true
 }
 
-// IsSequence reports whether y is a sequence without gaps, in its order.
-func IsSequence(name string, data Data) bool {
+// SequenceOf is y as a sequence in its order, NaN where a value is missing; ok is false where it is none.
+func SequenceOf(name string, data Data) (y []float64, ok bool) {
 	o, ok := observedBy(name, data)
-	return ok && o.Sequence() && data.At == nil && data.Indices == nil
-}
-
-// IsPart reports whether y is a part of an image or of a sequence, as where some of it is missing.
-func IsPart(name string, data Data) bool {
-	o, ok := observedBy(name, data)
-	return ok && o.Selection && !o.LowRank && !o.Regression
+	if ok && o.Sequence() && data.At == nil && data.Indices == nil {
+		return data.Y, true
+	}
+	if !ok || !o.Selected() || len(o.Whole) != 1 {
+		return nil, false
+	}
+	y = slices.Repeat([]float64{math.NaN()}, o.Whole[0])
+	for k, at := range o.Places {
+		y[at] = o.Y[k]
+	}
+	return y, true
 }
 
 func observedBy(name string, data Data) (o noise.Observed, ok bool) {

@@ -18,18 +18,20 @@ const outlying = 5
 // Outliers are the places of the values of a sequence that stand out from both neighbours by more than 5 standard
 // deviations, while these are alike, and the sum of their squares over n sigma2, with sigma by the MAD of second
 // differences, which does not see them. Of a share below [LeastBias] there are none. Jumps are no outliers, but peaks
-// of a single value are.
+// of a single value are. Missing values are NaN, and n is the number of those with both neighbours, and two: of few
+// nothing is said.
 func Outliers(y []float64) (at []int, share float64) {
-	n := len(y)
-	if n < 3 {
+	sizes := lists.Make(max(len(y)-2, 0), func(i int) float64 { return math.Abs(y[i]-2*y[i+1]+y[i+2]) / math.Sqrt(6) })
+	sizes = slices.DeleteFunc(sizes, math.IsNaN)
+	n := len(sizes) + 2
+	if n == 2 || n < min(leastSerial, len(y)) {
 		return nil, 0
 	}
-	sizes := lists.Make(n-2, func(i int) float64 { return math.Abs(y[i]-2*y[i+1]+y[i+2]) / math.Sqrt(6) })
 	sigma2 := squaredMAD(sizes)
 	if !(sigma2 > 0) {
 		return nil, 0
 	}
-	for i := 1; i+1 < n; i++ {
+	for i := 1; i+1 < len(y); i++ {
 		r, apart := math.Abs(y[i]-(y[i-1]+y[i+1])/2), math.Abs(y[i+1]-y[i-1])
 		if r > outlying*math.Sqrt(1.5*sigma2) && apart < r/2 {
 			at = append(at, i)

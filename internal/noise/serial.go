@@ -26,28 +26,37 @@ const (
 // by those within three standard deviations, which jumps do not matter for. White noise has the same at every h, noise
 // with correlations rho_h has (6 - 8 rho_h + 2 rho_2h)/6 times its variance. It returns v_2/v_1 where that says that
 // neighbours share noise, above 1, or that their noise is of opposite sign, below 1; else 0. A signal that bends within
-// a few values has v_2 above v_1 too, but then v_4 is larger by far.
+// a few values has v_2 above v_1 too, but then v_4 is larger by far. Missing values are NaN, and n is that of the
+// differences over one place, and two.
 func Serial(y []float64) (ratio float64) {
-	if len(y) < leastSerial {
+	one, n := ofBends(y, 1)
+	if n += 2; n < leastSerial {
 		return 0
 	}
-	one, two := ofBends(y, 1), ofBends(y, 2)
+	two, _ := ofBends(y, 2)
 	if !(one > 0 && two > 0) {
 		return 0
 	}
 	ratio = two / one
-	errors := math.Log(ratio) * math.Sqrt(float64(len(y))) / serialError
-	memory := len(y) >= leastMemory && errors > serialErrors && ofBends(y, 4)-two < mostGrowth*(two-one)
-	if memory || errors < -serialErrors {
+	errors := math.Log(ratio) * math.Sqrt(float64(n)) / serialError
+	if n >= leastMemory && errors > serialErrors {
+		if four, _ := ofBends(y, 4); four-two < mostGrowth*(two-one) {
+			return ratio
+		}
+	}
+	if errors < -serialErrors {
 		return ratio
 	}
 	return 0
 }
 
-// ofBends is the variance of the second differences over h places, over that of their coefficients.
-func ofBends(y []float64, h int) float64 {
-	d := lists.Make(len(y)-2*h, func(i int) float64 { return math.Abs(y[i]-2*y[i+h]+y[i+2*h]) / math.Sqrt(6) })
+// ofBends is the variance of the n second differences over h places that are known, over that of their coefficients.
+func ofBends(y []float64, h int) (variance float64, n int) {
+	d := lists.Make(max(len(y)-2*h, 0), func(i int) float64 { return math.Abs(y[i]-2*y[i+h]+y[i+2*h]) / math.Sqrt(6) })
+	if d = slices.DeleteFunc(d, math.IsNaN); len(d) == 0 {
+		return 0, 0
+	}
 	slices.Sort(d)
 	sigma := truncated(d, cutOff, median(d)/madNormal)
-	return sigma * sigma
+	return sigma * sigma, len(d)
 }

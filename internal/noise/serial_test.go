@@ -43,3 +43,50 @@ func TestSerial(t *testing.T) {
 		t.Error("zeros are told")
 	}
 }
+
+// With a tenth of the values missing the same is told of a sequence, and nothing of white noise.
+func TestSequencesWithGaps(t *testing.T) {
+	const n, draws = 1000, 100
+	r := rand.New(rand.NewPCG(11, 5))
+	for name, c := range map[string]struct {
+		rho, step, spike         float64
+		serial, uneven, outliers int
+	}{
+		"white":      {},
+		"memory":     {rho: 0.5, serial: draws},
+		"a half":     {step: 2, uneven: draws},
+		"wrong ones": {spike: 10, outliers: draws},
+	} {
+		serial, uneven, outliers := 0, 0, 0
+		for range draws {
+			y, e := make([]float64, n), 0.0
+			for i := range y {
+				e = c.rho*e + math.Sqrt(1-c.rho*c.rho)*r.NormFloat64()
+				y[i] = 5*math.Sin(float64(i)/100) + e*(1+c.step*float64(2*i/n))
+				if i%100 == 50 {
+					y[i] += c.spike
+				}
+				if r.Float64() < 0.1 {
+					y[i] = math.NaN()
+				}
+			}
+			if Serial(y) != 0 {
+				serial++
+			}
+			if UnevenSequence(y).By != "" {
+				uneven++
+			}
+			if at, _ := Outliers(y); at != nil {
+				outliers++
+			}
+		}
+		for _, k := range [][2]int{{serial, c.serial}, {uneven, c.uneven}, {outliers, c.outliers}} {
+			if k[0] < k[1]*4/5 || c.uneven == 0 && k[1] == 0 && k[0] > 0 {
+				t.Errorf("%s: told %d %d %d of %d", name, serial, uneven, outliers, draws)
+			}
+		}
+	}
+	if at, _ := Outliers([]float64{math.NaN(), 1, math.NaN()}); at != nil || Serial(make([]float64, 0)) != 0 {
+		t.Error("no differences tell something")
+	}
+}

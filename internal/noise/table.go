@@ -53,9 +53,11 @@ func (o Observed) ordered() bool {
 }
 
 // Gapped reports whether y are some of the pixels of an image.
-func (o Observed) Gapped() bool {
-	return o.Selection && !o.LowRank && !o.Regression && !o.Whitened && o.Unordered == "" && len(o.Whole) > 1 &&
-		len(o.Places) == len(o.Y)
+func (o Observed) Gapped() bool { return o.Selected() && len(o.Whole) > 1 }
+
+// Selected reports whether y are some of the values of an image or a sequence.
+func (o Observed) Selected() bool {
+	return o.Selection && !o.LowRank && !o.Regression && !o.Whitened && o.Unordered == "" && len(o.Places) == len(o.Y)
 }
 
 // Sequence reports whether y is a single sequence, in its order.

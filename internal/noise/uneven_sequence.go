@@ -27,14 +27,18 @@ const (
 // UnevenSequence compares the variances of the noise in parts of a sequence, by the level of its values and by place:
 // counts have noise that follows the level. The variance of a part is the squared MAD of its second differences over
 // sqrt 6, which jumps do not matter for. The level is that of other values beside them, so that outliers and skewed
-// noise do not decide both. Where first differences have more there is signal left, and the part says nothing.
+// noise do not decide both. Where first differences have more there is signal left, and the part says nothing. Missing
+// values are NaN.
 // Sequences of fewer than about a hundred values are even.
 func UnevenSequence(y []float64) (u Uneven) {
 	type step struct{ level, first, second float64 }
 	var steps []step
 	for i := 3; i+3 < len(y); i++ {
-		steps = append(steps, step{(y[i-3] + y[i-2] + y[i+2] + y[i+3]) / 4, (y[i+1] - y[i]) / math.Sqrt2,
-			(y[i-1] - 2*y[i] + y[i+1]) / math.Sqrt(6)})
+		s := step{(y[i-3] + y[i-2] + y[i+2] + y[i+3]) / 4, (y[i+1] - y[i]) / math.Sqrt2,
+			(y[i-1] - 2*y[i] + y[i+1]) / math.Sqrt(6)}
+		if !math.IsNaN(s.level + s.second) {
+			steps = append(steps, s)
+		}
 	}
 	for _, by := range []string{ByPlace, ByBrightness} {
 		if by == ByBrightness {

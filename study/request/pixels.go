@@ -40,6 +40,7 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 	}
 	r.noteGain(data, sigma2)
 	m, image := problems.ImageOf(r.Problem, data)
+	y, sequence := problems.SequenceOf(r.Problem, data)
 	var u noise.Uneven
 	switch {
 	case image:
@@ -51,14 +52,14 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 				r.noteTails(m.HeavyTails())
 			}
 		}
-	case problems.IsSequence(r.Problem, data):
-		r.noteSerial(noise.Serial(data.Y))
-		if u = noise.UnevenSequence(data.Y); u.By == "" {
-			at, share := noise.Outliers(data.Y)
-			r.noteOutliers(data.Y, data.YShape, at, share, "leave wrong values out (--missing drop estimates empty "+
+	case sequence:
+		r.noteSerial(noise.Serial(y))
+		if u = noise.UnevenSequence(y); u.By == "" {
+			at, share := noise.Outliers(y)
+			r.noteOutliers(y, []int{len(y)}, at, share, "leave wrong values out (--missing drop estimates empty "+
 				"ones)")
 		}
-	case !problems.IsPart(r.Problem, data):
+	default:
 		r.noteMatrix(data, sigma2)
 		return
 	}
