@@ -74,9 +74,13 @@ func newRooted(a linops.Operator, root loss.Root, own linops.Restricted, square 
 			switch {
 			case n == 0 || square != nil || d*n > weightedEntries:
 			case s.WeighRows != nil && !s.Stored.IsZero():
-				rows := s.Stored.ToHost()
-				root.Columns(rows, n)
-				dev.Upload(s.Stored, rows)
+				rows, host := s.Stored.Reshape(1, d*n).HostRow(0)
+				if !host {
+					rows = s.Stored.ToHost()
+				}
+				if root.Columns(rows, n); !host {
+					dev.Upload(s.Stored, rows)
+				}
 				return on
 			case s.SparseRows != nil && s.Dense != nil:
 				x := s.Dense()
