@@ -70,9 +70,9 @@ const (
 // smallerEta divides the balanced eta where conjugate gradients solve the linear system: K*K, which its
 // preconditioner knows best, then has more weight, so that a step is enough in most iterations, and on projections
 // and blurs as many iterations are needed or fewer.
-// Where a transform takes the place of the solution of the system, transformedEta divides it: a step leaves more of the
-// system unsolved.
-const smallerEta, transformedEta = 2, 4
+// Where a transform takes the place of the solution, seenEta divides it if A sees all frequencies, as scanners do. Of
+// those that A hides, as blurs do, z moves by the curvature of r, eta lambda/|z|, which a smaller eta would hold up.
+const smallerEta, seenEta = 2, 4
 
 // overRelaxation is alpha (Eckstein 1994).
 const overRelaxation = 1.6
@@ -299,9 +299,9 @@ func (s *admm) imbalance(w *engine.Work, run *admmRun) (ratio, limit float64) {
 	uNorm := engine.Norm(u)
 	ratio = run.moved / uNorm / (run.apart / math.Max(engine.Norm(z), engine.Norm(w.Scratch[1])))
 	switch {
-	case s.system.cosines != nil:
-		ratio /= transformedEta * transformedEta
-	case !s.system.closed:
+	case s.system.cosines != nil && s.system.cosines.seen:
+		ratio /= seenEta * seenEta
+	case !s.system.closed && s.system.cosines == nil:
 		ratio /= smallerEta * smallerEta
 	}
 	if w.K >= early && s.P.K != nil {

@@ -27,6 +27,7 @@ type cosines struct {
 	k []float64 // K*K's eigenvalues
 	// a are M's, squares are K*K's again, and inverse one over these, 0 for 0.
 	a, squares, inverse array.Batch
+	seen                bool // A is not about 0 in any octave
 	// null is the index of the one eigenvalue 0 of K*K, -1 where there is none; constant is its vector, scaled for a
 	// mean square of A x of 1, and bent A*A times it. Both are zero where A maps it to 0.
 	null           int
@@ -112,8 +113,8 @@ func (f *cosines) onConstants(s *penalized, x, z array.Batch, norm float64) {
 	dev.Lin(f.bent, 1/norm, f.bent, 0, array.Batch{})
 }
 
-// leastCosine bounds a below, relative to the largest.
-const leastCosine = 1e-6
+// leastCosine bounds a below, relative to the largest, and from leastSeen on A sees an octave.
+const leastCosine, leastSeen = 1e-6, 1e-4
 
 // interpolate sets host to a, in logarithms linear between the eigenvalues at which it is known, which fall.
 func (f *cosines) interpolate(host, at, size []float64) {
@@ -121,6 +122,7 @@ func (f *cosines) interpolate(host, at, size []float64) {
 	for _, v := range size {
 		most = math.Max(most, v)
 	}
+	f.seen = slices.Min(size) > most+math.Log(leastSeen)
 	for i := range size {
 		size[i] = math.Max(size[i], most+math.Log(leastCosine))
 	}

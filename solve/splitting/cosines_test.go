@@ -1,8 +1,11 @@
 package splitting
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
+
+	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/linops/imaging"
@@ -73,6 +76,37 @@ func TestFollowedSystemsAreSolved(t *testing.T) {
 				t.Errorf("%d angles, rho %g: off by %.2g, c %g", count, rho, off, f.c)
 			}
 		}
+	}
+}
+
+// A scanner sees all frequencies, also from few angles, and a blur by a Gaussian of 1.5 pixels hides the highest.
+func TestSeenFrequencies(t *testing.T) {
+	const n = 24
+	for _, count := range []int{8, 40} {
+		if s, _ := scanned(t, n, count); !s.cosines.seen {
+			t.Errorf("%d angles hide frequencies", count)
+		}
+	}
+	kernel := mat.NewDense(13, 13, nil)
+	for i := range 13 {
+		for j := range 13 {
+			kernel.Set(i, j, math.Exp(-float64((i-6)*(i-6)+(j-6)*(j-6))/4.5)/(4.5*math.Pi))
+		}
+	}
+	a, err := imaging.NewConvolution2D(n, n, kernel, imaging.ZeroPadded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := scanned(t, n, 8)
+	p := s.p
+	p.A = a
+	blurred, err := NewPenalized(t.Context(), p, 8, 1e-9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer blurred.Release()
+	if blurred.cosines.seen {
+		t.Error("the blur hides no frequencies")
 	}
 }
 
