@@ -114,22 +114,3 @@ func (c *radialCurvature) squares() *Squares {
 	}
 	return w
 }
-
-// NewRadial returns the derivative J = s I + c u u*, with a unit vector u that it owns, of a regularizer that depends
-// on ||b|| alone. model makes its model when it is first asked for.
-func NewRadial(s, c float64, u array.Batch, model func() *Model) Derivative {
-	return NewDerivative("a radial map", u.N(), radialMap(s, c, u), model, u)
-}
-
-func radialMap(s, c float64, u array.Batch) func(dst, z array.Batch) {
-	return func(dst, z array.Batch) {
-		k := vector.GetScalars(z.K())
-		defer vector.ScalarsPool.Put(k)
-		dst.Device().Dot(k.C, u, z)
-		for i := range k.C {
-			k.A[i] = s
-			k.C[i] *= c
-		}
-		dst.Device().LinEach(dst, k.A, z, k.C, u)
-	}
-}

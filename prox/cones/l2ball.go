@@ -85,7 +85,17 @@ func (p *l2Ball) Linearize(dst, v array.Batch, t float64) (prox.Derivative, erro
 	} else {
 		u := dev.Alloc(1, v.N())
 		dev.Lin(u, 1/norm, v, 0, array.Batch{})
-		j = prox.NewRadial(s, -s, u, func() *prox.Model {
+		radial := func(dst, z array.Batch) {
+			k := vector.GetScalars(z.K())
+			defer vector.ScalarsPool.Put(k)
+			dst.Device().Dot(k.C, u, z)
+			for i := range k.C {
+				k.A[i] = s
+				k.C[i] *= -s
+			}
+			dst.Device().LinEach(dst, k.A, z, k.C, u)
+		}
+		j = prox.NewDerivative(p.name, u.N(), radial, func() *prox.Model {
 			n := u.N()
 			normal := space.Rows{Indptr: []int{0, n}, Indices: make([]int, n), Values: vector.OnHost(u)}
 			for i := range n {
@@ -99,7 +109,7 @@ func (p *l2Ball) Linearize(dst, v array.Batch, t float64) (prox.Derivative, erro
 				Curvature: prox.NewUniformCurvature((1/s-1)/t, t, n-1),
 				Margin:    p.margin,
 			}
-		})
+		}, u)
 	}
 	dev.LinEach(dst, a.A, v, nil, array.Batch{})
 	return j, nil
