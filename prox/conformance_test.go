@@ -16,10 +16,10 @@ import (
 	"surepipe/prox/proxtest"
 )
 
-// must unwraps a constructor whose data is known to be good.
 // whole is one group of n coordinates.
 func whole(n int) [][]int { return [][]int{lists.Upto(n)} }
 
+// must unwraps a constructor whose data is known to be good.
 func must(p prox.Prox, err error) prox.Prox {
 	if err != nil {
 		panic(err)

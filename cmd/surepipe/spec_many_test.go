@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -51,6 +52,34 @@ func TestManySamplesAndWeightsOfASpecification(t *testing.T) {
 				if g, found := got[i]["sure"].(float64); ok != found || math.Abs(g-w) > 1e-11*math.Abs(w) {
 					t.Errorf("%s %s, line %d: SURE %v, expected %v", args[0], name, i, got[i]["sure"], want[i]["sure"])
 				}
+			}
+		}
+	}
+}
+
+// A sweep by a regularizer around c at y + c is that around 0 at y.
+func TestSweepAroundAPoint(t *testing.T) {
+	dir := t.TempDir()
+	sweep := func(c float64, regularizer string) []map[string]any {
+		var y strings.Builder
+		for i := range 40 {
+			fmt.Fprintln(&y, c+float64(i*i*7%19)/4-2)
+		}
+		spec := filepath.Join(dir, "spec.yaml")
+		for name, text := range map[string]string{spec: "data: {y: y.csv}\noperator: identity\nregularizer: " +
+			regularizer + "\nlambda: 1\nsigma2: 1\n", filepath.Join(dir, "y.csv"): y.String()} {
+			if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return lines(t, "sweep", "--spec", spec, "--lambda", "0.1:5:6", "--refine", "0", "--json")
+	}
+	for _, r := range []string{"{l1: lambda}", "{l2: lambda}"} {
+		want, got := sweep(0, r), sweep(3, "{shifted: {to: 3, regularizer: "+r+"}}")
+		for i := range want {
+			w, ok := want[i]["sure"].(float64)
+			if g, found := got[i]["sure"].(float64); ok != found || math.Abs(g-w) > 1e-9*math.Abs(w) {
+				t.Errorf("%s, line %d: SURE %v, expected %v", r, i, g, w)
 			}
 		}
 	}

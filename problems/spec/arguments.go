@@ -133,13 +133,13 @@ func (a *Arguments) Integers(key string) ([]int, error) {
 	return v, nil
 }
 
-// Keep hands a regularizer that may hold device memory over to the problem, which releases it.
+// Keep hands a regularizer that may hold device memory over to the problem, which alone releases it.
 func (a *Arguments) Keep(r prox.Prox, err error) (prox.Prox, error) {
 	if err != nil {
 		return nil, a.Errorf("", "%w", Trim(err))
 	}
 	a.parts.Own(func() { prox.Release(r) })
-	return r, nil
+	return prox.Lent(r), nil
 }
 
 func noneGiven(args *yaml.Node) bool {

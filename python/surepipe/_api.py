@@ -70,7 +70,7 @@ def request(problem, given, black_box=None):
         path = os.path.join(r.worker.folder, r.name + ".csv")
         r.files.append(path)
         table.to_csv(path, index=False)
-        r.rows = table.index.tolist()
+        r.frame = path, table.index.tolist()
         r.question["options"]["data"] = path
     r.several = several
     return r

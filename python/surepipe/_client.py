@@ -5,6 +5,7 @@ worker removes when it ends (docs/worker.md)."""
 
 import atexit
 import base64
+import csv
 import itertools
 import json
 import os
@@ -269,13 +270,19 @@ def _get(inbox):
             pass
 
 
-def rename(error, files, rows=()):
-    """An error of files that nobody knows is one of the data, and a line of a frame's file below its header is a row."""
-    text = error.args[0]
+def rename(error, files, frame=()):
+    """An error of files that nobody knows is one of the data, and a line of the file of a frame's rows is a row."""
+    text, lines = error.args[0], {}
+    if frame and "line " in text:
+        with open(frame[0], encoding="utf-8", newline="") as f:
+            reader = csv.reader(f)
+            next(reader)
+            for row in frame[1]:
+                lines[reader.line_num + 1] = row
+                next(reader, None)
     for path in files:
         text = text.replace(path, "the data")
-    text = re.sub(r"\bline (\d+)\b", lambda m: f"row {rows[int(m[1]) - 2]!r}" if 2 <= int(m[1]) < len(rows) + 2 else m[0],
-                  text)
+    text = re.sub(r"\bline (\d+)\b", lambda m: f"row {lines[int(m[1])]!r}" if int(m[1]) in lines else m[0], text)
     error.args = (text, *error.args[1:])
 
 
@@ -360,7 +367,7 @@ class Request:
     """A question about an estimator, and the files of its arrays."""
 
     def __init__(self, options, arrays=None, black_box=None, **more):
-        self.worker, self.files, self.rows, self.estimate, self.several = worker(), [], [], black_box, False
+        self.worker, self.files, self.frame, self.estimate, self.several = worker(), [], (), black_box, False
         self.name, self.progress = self.worker.name(), Progress()
         try:
             options = dict(options)
@@ -392,7 +399,7 @@ class Request:
         try:
             return self.worker.call(method, {**self.question, **params}, self.name, self.estimate, self.progress)
         except SurepipeError as e:
-            rename(e, self.files, self.rows)
+            rename(e, self.files, self.frame)
             raise
 
     def close(self):

@@ -194,6 +194,8 @@ def test_a_missing_value_of_a_frame_is_named_by_its_row():
     for index, row in (list("uvwx"), "'w'"), (range(4), "2"):
         with pytest.raises(ValueError, match=f'row {row}, column "a"'):
             surepipe.run("ridge", data=frame.set_axis(index), response="y", lam=1.0)
+    with pytest.raises(ValueError, match='row .w., column "a"'):  # names of two lines
+        surepipe.run("ridge", data=frame.assign(b=["p\nq", "r", "p\nq", "r"]), response="y", lam=1.0)
 
 
 def test_progress_is_told(monkeypatch):
