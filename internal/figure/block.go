@@ -27,9 +27,6 @@ type block struct {
 	column vg.Length     // the width of all
 	legend []plot.Legend // a legend of gonum is one column: each of these has one entry
 	panels []*panel
-	// beside draws what stands to the right of the first frame, in the margin.
-	margin vg.Length
-	beside func(c *page, frame vg.Rectangle)
 }
 
 // label adds an entry to the legend, with samples of what it names.
@@ -39,27 +36,34 @@ func (b *block) label(name string, samples ...plot.Thumbnailer) {
 	if _, mark := samples[0].(*plotter.Scatter); mark {
 		l.ThumbnailWidth = 14
 	}
-	if name = fit(name, legendSize, b.column-b.margin-marginWidth-legendGap-l.ThumbnailWidth); name != "" {
+	if name = fit(name, legendSize, b.column-marginWidth-legendGap-l.ThumbnailWidth); name != "" {
 		l.Add(" "+name, samples...)
 		b.legend = append(b.legend, l)
 	}
 }
 
-// panel is a plot with a frame of about a given height.
+// panel is a plot with a frame of a given height.
 type panel struct {
 	*plot.Plot
 	x, y   *axis
 	height vg.Length
+	bare   bool // without a line around the frame
 }
 
+// panel adds a panel. y nil is an axis from 0 to 1 that is not seen.
 func (b *block) panel(x, y *axis, height vg.Length) *panel {
-	p := &panel{plot.New(), x, y, height}
+	x.length = b.column - marginWidth
+	hidden := y == nil
+	if hidden {
+		x.length, y = b.column-2*edge, &axis{max: 1}
+	}
+	y.length, y.upright = height, true
+	p := &panel{Plot: plot.New(), x: x, y: y, height: height}
 	b.panels = append(b.panels, p)
 	p.BackgroundColor = nil
 	set := func(s *text.Style, size vg.Length) {
 		s.Font, s.Handler, s.Color = sans(size).Font, sans(size).Handler, ink
 	}
-	x.length, y.length, y.upright = b.column-b.margin-marginWidth, height, true
 	for to, from := range map[*plot.Axis]*axis{&p.X: x, &p.Y: y} {
 		_, _, factor := from.factor()
 		if factor != "" {
@@ -72,6 +76,9 @@ func (b *block) panel(x, y *axis, height vg.Length) *panel {
 		to.Label.Text = fit(from.label, labelSize, from.length-width(factor, labelSize)) + factor
 		set(&to.Tick.Label, tickSize)
 		set(&to.Label.TextStyle, labelSize)
+	}
+	if hidden {
+		p.HideY()
 	}
 	return p
 }
@@ -115,22 +122,20 @@ func (p *panel) marks(g draw.GlyphStyle, x, y []float64) *plotter.Scatter {
 	return s
 }
 
-// layout places the block with its left side at x and below the top. middle and bottom are the heights of the
-// middle of its first frame and of its end.
-func (b *block) layout(x, top vg.Length) (middle, bottom vg.Length, drawBlock func(*page)) {
+// layout places the block with its left side at x and its upper side at y, and returns where it ends.
+func (b *block) layout(x, y vg.Length) (end vg.Length, drawBlock func(*page)) {
 	n := len(b.panels)
 	plots := make([][]*plot.Plot, n)
 	for i, p := range b.panels {
-		if i < n-1 {
+		if i < n-1 && p.x == b.panels[i+1].x {
 			p.X.Tick.Label.Font.Size, p.X.Label.Text = 0, "" // the panel below has them
 		}
 		plots[i] = []*plot.Plot{p.Plot}
 	}
 	// Align gives the frames one width. It gives them one height too, which is not used.
 	column := draw.Canvas{Rectangle: rect(x, -2000, x+b.column, 0)}
-	tiles := plot.Align(plots, draw.Tiles{Rows: n, Cols: 1, PadLeft: edge, PadRight: edge + b.margin}, column)
-	frame := b.panels[0].DataCanvas(tiles[0][0])
-	y := top - edge
+	tiles := plot.Align(plots, draw.Tiles{Rows: n, Cols: 1, PadLeft: edge, PadRight: edge}, column)
+	frame, top := b.panels[0].DataCanvas(tiles[0][0]), y
 	if b.title != "" {
 		y -= titleRow
 	}
@@ -147,15 +152,13 @@ func (b *block) layout(x, top vg.Length) (middle, bottom vg.Length, drawBlock fu
 	canvases := make([]draw.Canvas, n)
 	for i, p := range b.panels {
 		t := tiles[i][0]
-		end := y - p.height - (p.DataCanvas(t).Min.Y - t.Min.Y)
+		end = y - p.height - (p.DataCanvas(t).Min.Y - t.Min.Y)
 		canvases[i] = draw.Canvas{Rectangle: rect(t.Min.X, end, t.Max.X, y)}
 		y = end - panelGap
 	}
-	frame = b.panels[0].DataCanvas(canvases[0])
-	return frame.Center().Y, y + panelGap - edge, func(c *page) {
+	return end, func(c *page) {
 		on := draw.Canvas{Canvas: c}
-		on.FillText(centered(titleSize), pt(frame.Center().X, top-edge-titleSize),
-			fit(b.title, titleSize, frame.Size().X))
+		on.FillText(centered(titleSize), pt(frame.Center().X, top-titleSize), fit(b.title, titleSize, frame.Size().X))
 		for i, l := range b.legend {
 			on.Rectangle = entries[i]
 			l.Draw(on)
@@ -163,15 +166,14 @@ func (b *block) layout(x, top vg.Length) (middle, bottom vg.Length, drawBlock fu
 		for i, p := range b.panels {
 			on.Rectangle = canvases[i].Rectangle
 			p.Draw(on)
-			outlined(on, frameLine, p.DataCanvas(on).Path())
-		}
-		if b.beside != nil {
-			b.beside(c, frame.Rectangle)
+			if !p.bare {
+				outlined(on, frameLine, p.DataCanvas(on).Path())
+			}
 		}
 	}
 }
 
 func (b *block) alone() *drawing {
-	_, bottom, drawBlock := b.layout(0, 0)
-	return &drawing{-bottom, drawBlock}
+	end, drawBlock := b.layout(0, -edge)
+	return &drawing{edge - end, drawBlock}
 }

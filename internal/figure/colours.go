@@ -7,9 +7,9 @@ import (
 	"slices"
 	"sync"
 
+	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/palette/moreland"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/plotter"
 
 	"surepipe/internal/lists"
 )
@@ -27,7 +27,7 @@ const (
 )
 
 // Scale maps values to colours: values below Low and above High have the colours of the ends, and
-// the bar has a pointed end there where Panel values of the figure are.
+// the bar has a pointed end there where values of the figure are.
 type Scale struct {
 	Map       Map
 	Low, High float64
@@ -69,63 +69,33 @@ func luminance(n int, through ...uint32) colours {
 	return lists.Map(m.Palette(n).Colors(), color.RGBAModel.Convert)
 }
 
-// bar is the bar of a scale of colours, with an axis to its right: gonum's are to the left.
-type bar struct {
-	colours      colours
-	axis         *axis
-	below, above bool // it has a pointed end: there are values beyond
-	line         draw.LineStyle
-}
+// barHeight is that of a bar of colours, and pointShare the length of a pointed end as a share of the scale.
+const barHeight, pointShare = 9, 0.02
 
-const point vg.Length = 7
-
-func (b bar) margin(height vg.Length) (room vg.Length) {
-	b.axis.length, b.axis.upright = height, true
-	_, _, factor := b.axis.factor()
-	room = width(factor, tickSize)
-	for _, m := range b.axis.ticks() {
-		room = max(room, width(m.Label, tickSize))
+// bar adds a panel with the colours of a scale. It has a pointed end where there are values beyond.
+func (b *block) bar(of colours, scale *axis, below, above bool) {
+	p := b.panel(scale, nil, barHeight)
+	p.bare = true
+	low, high, middle := scale.min, scale.max, (scale.min+scale.max)/2
+	tip := pointShare * (high - low)
+	if below {
+		p.X.Min -= tip
 	}
-	if b.axis.label != "" {
-		room += 1.6 * labelSize
+	if above {
+		p.X.Max += tip
 	}
-	return tickLength + 3 + room
-}
-
-func (b bar) draw(c *page, r vg.Rectangle) {
-	on, middle := draw.Canvas{Canvas: c}, (r.Min.X+r.Max.X)/2
-	label := centered(labelSize)
-	label.Rotation = math.Pi / 2
-	at := pt(r.Max.X+b.margin(r.Size().Y)-0.25*labelSize, (r.Min.Y+r.Max.Y)/2)
-	on.FillText(label, at, fit(b.axis.label, labelSize, r.Size().Y))
-	// end is the path of one end, pointed or not. Its colour reaches a little under the bar.
-	end := func(pointed bool, from, to vg.Point, c color.Color, up vg.Length) []vg.Point {
-		if !pointed {
-			return []vg.Point{from, to}
-		}
-		inner, tip := pt(0, -up*(point+1)), pt(middle, from.Y)
-		on.FillPolygon(c, []vg.Point{from.Add(inner), tip, to.Add(inner)})
-		return []vg.Point{from.Sub(pt(0, up*point)), tip, to.Sub(pt(0, up*point))}
+	around := plotter.XYs{{X: middle}, {X: low}, {X: p.X.Min, Y: 0.5}, {X: low, Y: 1}, {X: middle, Y: 1},
+		{X: high, Y: 1}, {X: p.X.Max, Y: 0.5}, {X: high}, {X: middle}}
+	all := image.NewRGBA(image.Rect(0, 0, len(of), 1))
+	for i, one := range of {
+		all.Set(i, 0, one)
 	}
-	bottom := end(b.below, r.Min, pt(r.Max.X, r.Min.Y), b.colours.at(0), -1)
-	top := end(b.above, r.Max, pt(r.Min.X, r.Max.Y), b.colours.at(1), 1)
-	r.Min.Y, r.Max.Y = bottom[0].Y, top[0].Y
-	all := image.NewRGBA(image.Rect(0, 0, 1, len(b.colours)))
-	for i, one := range b.colours {
-		all.Set(0, len(b.colours)-1-i, one)
+	for _, part := range []plot.Plotter{
+		&plotter.Polygon{XYs: []plotter.XYs{around[:5]}, Color: of.at(0)},
+		&plotter.Polygon{XYs: []plotter.XYs{around[4:]}, Color: of.at(1)},
+		plotter.NewImage(all, low, 0, high, 1),
+		&plotter.Polygon{XYs: []plotter.XYs{around}, LineStyle: frameLine},
+	} {
+		p.Add(unboxed{part})
 	}
-	c.DrawImage(r, all)
-	outlined(on, b.line, polygon(append(bottom, top...)))
-	b.axis.length = r.Size().Y
-	x := r.Max.X + tickLength + 3
-	for _, m := range b.axis.ticks() {
-		y, l := r.Min.Y+r.Size().Y*vg.Length((m.Value-b.axis.min)/(b.axis.max-b.axis.min)), tickLength
-		if m.IsMinor() {
-			l *= 0.5
-		}
-		on.StrokeLine2(b.line, r.Max.X, y, r.Max.X+l, y)
-		on.FillText(sans(tickSize), pt(x, y-0.35*tickSize), m.Label)
-	}
-	_, _, factor := b.axis.factor()
-	on.FillText(sans(tickSize), pt(x, r.Max.Y+0.75*tickSize), factor)
 }

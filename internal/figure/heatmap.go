@@ -43,13 +43,9 @@ type HeatMap struct {
 func (h HeatMap) check() error {
 	n := len(h.X) * len(h.Y)
 	err := cmp.Or(
-		checkSeries("X", h.X, -1, increasing), checkSeries("Y", h.Y, -1, increasing),
-		checkSeries("Values", h.Values, n, anySign), checkSeries("Err", h.Err, n, notNegative|optional),
-		checkSeries("MinX, MinY, MinValue", []float64{h.MinX, h.MinY, h.MinValue}, 3, anySign),
+		checkPositive("X", h.X, len(h.X)), checkPositive("Y", h.Y, len(h.Y)),
+		check("Values", h.Values, n, false), check("Err", h.Err, n, true),
 	)
-	if err == nil && h.Converged != nil && len(h.Converged) != n {
-		return fmt.Errorf("figure: Converged has %d values, expected %d", len(h.Converged), n)
-	}
 	for _, values := range [][]float64{h.X, h.Y} {
 		at := lists.Map(values, math.Log10)
 		for i := 2; err == nil && i < len(at); i++ {
@@ -81,9 +77,6 @@ func (h HeatMap) scale() *axis {
 	return a
 }
 
-// The colour bar's distance from the frame, and its width.
-const barGap, barWidth vg.Length = 16, 14
-
 func (h HeatMap) plan() (*drawing, error) {
 	if err := h.check(); err != nil {
 		return nil, err
@@ -92,23 +85,14 @@ func (h HeatMap) plan() (*drawing, error) {
 		best := Minimizer(h.Values, h.Converged)
 		h.MinX, h.MinY, h.MinValue = h.X[best%len(h.X)], h.Y[best/len(h.X)], h.Values[best]
 	}
-	const height vg.Length = 270
-	scale := h.scale()
-	colours := bar{colours: mapColours()[Sequential], axis: scale, line: frameLine}
-	margin := barGap + barWidth + colours.margin(height)
+	scale, colours := h.scale(), mapColours()[Sequential]
 	g := cells{lists.Map(h.X, math.Log10), lists.Map(h.Y, math.Log10), lists.Map(h.Values, scale.place)}
-	heat := &plotter.HeatMap{GridXYZ: g, Palette: colours.colours, Underflow: colours.colours.at(0),
-		Overflow: colours.colours.at(1), Min: scale.min, Max: scale.max, Rasterized: true}
+	heat := &plotter.HeatMap{GridXYZ: g, Palette: colours, Underflow: colours.at(0), Overflow: colours.at(1),
+		Min: scale.min, Max: scale.max, Rasterized: true}
 	x, y := &axis{label: h.XName, log: true}, &axis{label: h.YName, log: true}
 	x.min, x.max, y.min, y.max = heat.DataRange()
-	if !x.holds(h.MinX) || !y.holds(h.MinY) {
-		return nil, fmt.Errorf("figure: MinX and MinY are %g and %g, expected a point within the grid's cells",
-			h.MinX, h.MinY)
-	}
-	b := &block{title: h.Title, column: pageWidth, margin: margin, beside: func(c *page, f vg.Rectangle) {
-		colours.draw(c, rect(f.Max.X+barGap, f.Min.Y, f.Max.X+barGap+barWidth, f.Max.Y))
-	}}
-	p := b.panel(x, y, height)
+	b := &block{title: h.Title, column: pageWidth}
+	p := b.panel(x, y, 270)
 	p.Add(unboxed{heat})
 	h.near(p)
 	h.marks(p, scale)
@@ -125,6 +109,7 @@ func (h HeatMap) plan() (*drawing, error) {
 		b.label("within one standard error of the minimum", &plotter.Line{LineStyle: stroke(black, 1)})
 	}
 	b.labelBeyond(scale, "colours", black, h.Values)
+	b.bar(colours, scale, false, false)
 	return b.alone(), nil
 }
 

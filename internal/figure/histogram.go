@@ -87,8 +87,8 @@ func (p *panel) bins(h *plotter.Histogram, fill color.Color, edge draw.LineStyle
 
 func (h Histogram) plan() (*drawing, error) {
 	if err := cmp.Or(
-		checkSeries("Samples", h.Samples, -1, anySign), checkSeries("Seeds", h.Seeds, -1, optional),
-		checkSeries("Loss", h.Loss, -1, optional),
+		check("Samples", h.Samples, len(h.Samples), false), check("Seeds", h.Seeds, len(h.Seeds), true),
+		check("Loss", h.Loss, len(h.Loss), true),
 	); err != nil {
 		return nil, err
 	}

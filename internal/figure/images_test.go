@@ -90,7 +90,7 @@ func TestImagesShowValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		box := float64(min(pageWidth-2*edge-scaleRoom, tallest))
+		box := float64(min(pageWidth-2*edge, tallest))
 		for j, v := range want {
 			x, y := float64(edge)+box*(float64(j)+0.5)/5, float64(edge)+box/10
 			got := picture.At(int(x*pageDPI/72), int(y*pageDPI/72))
@@ -104,27 +104,6 @@ func TestImagesShowValues(t *testing.T) {
 		mapColours()[Diverging][numColours-1].(color.RGBA), mapColours()[Diverging][0].(color.RGBA)
 	if min(white.R, white.G, white.B) < 240 || red.R < red.B+60 || blueEnd.B < blueEnd.R+60 {
 		t.Errorf("0 is %v, 1 %v and -1 %v", white, red, blueEnd)
-	}
-}
-
-func TestImagesRejectCannotBeDrawn(t *testing.T) {
-	pixel := Image{Rows: 1, Cols: 1, Pixels: []float64{1}}
-	for _, c := range []struct {
-		f    Images
-		want string
-	}{
-		{Images{}, "Rows is empty, expected at least one"},
-		{Images{Rows: [][]Panel{{}}}, "Rows[0] is empty, expected at least one image"},
-		{Images{Rows: [][]Panel{{{Image: Image{Rows: 1, Cols: 2, Pixels: []float64{1}}}}}},
-			"Rows[0][0] has 1 values, expected 1 x 2 x 1"},
-		{Images{Rows: [][]Panel{{{Image: pixel, Scale: &Scale{}}}}}, "the scale of Rows[0][0] is from 0 to 0"},
-		{Images{Rows: [][]Panel{{{Image: pixel, Scale: &Scale{Map: Diverging, Low: -1, High: 2}}}}}, "around 0"},
-		{Images{Rows: [][]Panel{{{Image: Image{Rows: 1, Cols: 1, Channels: 3, Pixels: []float64{1, 2, 3}},
-			Scale: &Scale{High: 1}}}}}, "3 channels and a scale"},
-	} {
-		if err := Write(&bytes.Buffer{}, "png", c.f); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v, expected %q", err, c.want)
-		}
 	}
 }
 

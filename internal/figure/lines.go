@@ -36,15 +36,15 @@ func (l Lines) plan() (*drawing, error) {
 	if len(l.Series) == 0 {
 		return nil, fmt.Errorf("figure: Series is empty, expected at least one")
 	}
-	allowed, height, vertical, ys := positive, 260, logAxis, []float64(nil)
+	checkY, height, vertical, ys := checkPositive, 260, logAxis, []float64(nil)
 	if l.Paths {
-		allowed, height, vertical, ys = anySign, 300, linearAxis, []float64{0}
+		height, vertical, ys = 300, linearAxis, []float64{0}
+		checkY = func(name string, values []float64, n int) error { return check(name, values, n, false) }
 	}
 	var xs []float64
 	for i, s := range l.Series {
 		name := fmt.Sprintf("Series[%d]", i)
-		if err := cmp.Or(checkSeries(name+".X", s.X, -1, positive),
-			checkSeries(name+".Y", s.Y, len(s.X), allowed)); err != nil {
+		if err := cmp.Or(checkPositive(name+".X", s.X, len(s.X)), checkY(name+".Y", s.Y, len(s.X))); err != nil {
 			return nil, err
 		}
 		xs, ys = append(xs, s.X...), append(ys, s.Y...)

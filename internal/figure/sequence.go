@@ -22,12 +22,8 @@ type Sequence struct {
 
 func (f Sequence) plan() (*drawing, error) {
 	n := len(f.X)
-	err := cmp.Or(checkSeries("X", f.X, -1, anySign), checkSeries("Y", f.Y, n, anySign),
-		checkSeries("Fit", f.Fit, n, anySign))
-	if err == nil && f.Truth != nil {
-		err = checkSeries("Truth", f.Truth, n, anySign)
-	}
-	if err != nil {
+	if err := cmp.Or(check("X", f.X, n, false), check("Y", f.Y, n, false), check("Fit", f.Fit, n, false),
+		check("Truth", f.Truth, n, true)); err != nil {
 		return nil, err
 	}
 	left := make([]float64, n)
@@ -36,8 +32,9 @@ func (f Sequence) plan() (*drawing, error) {
 	}
 	b := &block{title: f.Title, column: pageWidth}
 	all := slices.Concat(f.Y, f.Fit, f.Truth)
+	x := linearAxis(f.XLabel, f.X[0], f.X[n-1])
 	panel := func(label string, low, high float64, height vg.Length) *panel {
-		p := b.panel(linearAxis(f.XLabel, f.X[0], f.X[n-1]), linearAxis(label, low, high), height)
+		p := b.panel(x, linearAxis(label, low, high), height)
 		p.grid()
 		return p
 	}

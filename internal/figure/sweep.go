@@ -2,7 +2,6 @@ package figure
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -54,25 +53,18 @@ func openLabel(given string) string { return cmp.Or(given, "not converged") }
 
 func (s Sweep) check() error {
 	n := len(s.Lambda)
-	err := cmp.Or(
-		checkSeries("Lambda", s.Lambda, -1, increasing),
-		checkSeries("SURE", s.SURE, n, anySign),
-		checkSeries("StdErr", s.StdErr, n, notNegative|optional),
-		checkSeries("DifferenceErr", s.DifferenceErr, n, notNegative|optional),
-		checkSeries("Loss", s.Loss, n, optional),
-		checkSeries("Divergence", s.Divergence, n, optional),
+	return cmp.Or(
+		checkPositive("Lambda", s.Lambda, n),
+		check("SURE", s.SURE, n, false),
+		check("StdErr", s.StdErr, n, true),
+		check("DifferenceErr", s.DifferenceErr, n, true),
+		check("Loss", s.Loss, n, true),
+		check("Divergence", s.Divergence, n, true),
 	)
-	switch {
-	case err == nil && s.Chosen != 0 && !slices.Contains(s.Lambda, s.Chosen):
-		return fmt.Errorf("figure: Chosen is %g, expected a value of Lambda", s.Chosen)
-	case err == nil && s.Converged != nil && len(s.Converged) != n:
-		return fmt.Errorf("figure: Converged has %d values, expected %d", len(s.Converged), n)
-	}
-	return err
 }
 
 func (s Sweep) plan() (*drawing, error) {
-	b, err := s.block(pageWidth, 205)
+	b, err := s.block(205)
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +75,8 @@ func (s Sweep) plan() (*drawing, error) {
 // dotted is the line through a minimum.
 var dotted = stroke(ink, 0.8, 1.5, 2)
 
-// block is the sweep with its first panel, of the given height. In a narrow column names are short.
-func (s Sweep) block(column, height vg.Length) (*block, error) {
+// block is the sweep with its first panel, of the given height.
+func (s Sweep) block(height vg.Length) (*block, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -101,18 +93,16 @@ func (s Sweep) block(column, height vg.Length) (*block, error) {
 	if s.LossLabel != "" {
 		loss.y = nil
 	}
-	best, name := Minimizer(s.SURE, s.Converged), s.Label
+	best := Minimizer(s.SURE, s.Converged)
 	minimum := "minimum " + number(s.SURE[best], 3)
-	if column < pageWidth {
-		name, errorName = "SURE", "± s.e." // the axis has the label already
-	} else if s.StdErr != nil {
+	if s.StdErr != nil {
 		minimum += " ± " + number(s.StdErr[best], 2)
 	}
-	b := &block{title: s.Title, column: column}
+	b := &block{title: s.Title, column: pageWidth}
 	y, cut := s.values(low, high, loss.y)
 	p := b.panel(logAxis(s.Parameter, s.Lambda[0], s.Lambda[len(s.Lambda)-1]), y, height)
 	sure := curve{x: s.Lambda, y: s.SURE, closed: s.Converged, line: stroke(blue, 1.6)}
-	b.label(name, sure.samples()...)
+	b.label(s.Label, sure.samples()...)
 	if bars != nil {
 		b.band(errorName, cut, blue, s.Lambda, low, high)
 	}
@@ -195,7 +185,7 @@ type Running struct {
 const runningPoints = 400
 
 func (r Running) plan() (*drawing, error) {
-	if err := checkSeries("Values", r.Values, -1, anySign); err != nil {
+	if err := check("Values", r.Values, len(r.Values), false); err != nil {
 		return nil, err
 	}
 	var n, mean, low, high []float64
