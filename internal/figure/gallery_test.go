@@ -103,7 +103,6 @@ func gallery() map[string]Figure {
 	}
 	bars := grid(14, 10, 1)
 	bars.Err = slices.Repeat([]float64{0.12}, len(bars.Values))
-	bars.MinErr = 0.12
 	bars.Values[2*14+9], bars.Values[0] = 1e4, -1e4
 	single := grid(1, 1, 7)
 	negative := grid(40, 40, 1)
@@ -120,7 +119,7 @@ func gallery() map[string]Figure {
 	}
 	hist := Histogram{Title: "LASSO, d = 2500", Label: "SURE / d", Samples: normals(400, 0.51, 0.056),
 		Loss: normals(400, 0.51, 0.02), Seeds: normals(200, 0.48, 0.004)}
-	overlay := Histogram{Label: "SURE / d", Samples: normals(400, 0.51, 0.056), Loss: []float64{0.512},
+	seeds := Histogram{Label: "SURE / d", Samples: normals(400, 0.51, 0.056), Loss: []float64{0.512},
 		Seeds: normals(200, 0.48, 0.03)}
 
 	coloured := Image{Caption: "red to the right, blue downwards", Rows: 5, Cols: 8, Channels: 3}
@@ -187,7 +186,7 @@ func gallery() map[string]Figure {
 		"sweep-offset": offset, "sweep-all-zero": allZero, "sweep-apart": apart, "sweep-rule": rule,
 		"heat": grid(14, 11, 1), "heat-small": small, "heat-steep": steepGrid, "heat-errors": bars,
 		"heat-single": single, "heat-negative": negative,
-		"histogram": hist, "histogram-overlay": overlay,
+		"histogram": hist, "histogram-seeds": seeds,
 		"sequence": Sequence{Title: "tv1d, nile.csv, 100", XLabel: "place", YLabel: "y", X: []float64{1, 2, 4},
 			Y: []float64{1120, 1160, 963}, Fit: []float64{1140, 1140, 970}, Truth: []float64{1150, 1150, 960}},
 		"sequence-flat": Sequence{X: []float64{1, 2}, Y: []float64{3, 3}, Fit: []float64{3, 3}},

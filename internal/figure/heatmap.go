@@ -30,10 +30,8 @@ type HeatMap struct {
 	Converged []bool
 	OpenLabel string
 	// Err has the standard errors of the values, or better of their differences to the minimum, of the
-	// shape of Values: the values within one of the minimum are enclosed by a line. MinErr is the
-	// standard error of the minimum itself. Nil and 0: not known.
-	Err    []float64
-	MinErr float64
+	// shape of Values: the values within one of the minimum are enclosed by a line. Nil: not known.
+	Err []float64
 	// HasMin says that MinX, MinY and MinValue are the minimum, found between the grid's points: it
 	// is marked and named instead of the least of Values. It lies within the grid's cells.
 	HasMin               bool
@@ -81,8 +79,8 @@ func (h HeatMap) plan() (*drawing, error) {
 	if err := h.check(); err != nil {
 		return nil, err
 	}
+	best := Minimizer(h.Values, h.Converged)
 	if !h.HasMin {
-		best := Minimizer(h.Values, h.Converged)
 		h.MinX, h.MinY, h.MinValue = h.X[best%len(h.X)], h.Y[best/len(h.X)], h.Values[best]
 	}
 	scale, colours := h.scale(), mapColours()[Sequential]
@@ -97,8 +95,8 @@ func (h HeatMap) plan() (*drawing, error) {
 	h.near(p)
 	h.marks(p, scale)
 	name := "minimum " + number(h.MinValue, 3)
-	if h.MinErr != 0 {
-		name += " ± " + number(h.MinErr, 2)
+	if h.Err != nil {
+		name += " ± " + number(h.Err[best], 2)
 	}
 	name += " at " + h.XName + " = " + short(h.MinX, 4) + ", " + h.YName + " = " + short(h.MinY, 4)
 	b.label(name, p.marks(marker(star, 5, white, stroke(black, 1)), []float64{h.MinX}, []float64{h.MinY}))

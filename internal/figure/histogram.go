@@ -7,8 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -16,9 +16,7 @@ import (
 
 // Histogram is the distribution of SURE over samples of y, beside the mean true
 // loss that it estimates, and the spread of the estimator alone: SURE at one y
-// over the seeds of its probes. The two distributions share a frame, as densities,
-// where their heights allow; otherwise the second has a frame below the first, on
-// the same axis, and both have counts.
+// over the seeds of its probes, in a frame below the first, on the same axis.
 //
 // The bins are those of Freedman and Diaconis: 2 (interquartile range) n^(-1/3) wide.
 type Histogram struct {
@@ -58,31 +56,24 @@ func freedmanDiaconis(values []float64) *plotter.Histogram {
 		k = math.Ceil((high - low) / (2 * iqr / math.Cbrt(n)))
 	}
 	k = max(1, min(mostBins, k))
-	h := &plotter.Histogram{Bins: make([]plotter.HistogramBin, int(k)), Width: (high - low) / k}
-	for i := range h.Bins {
-		h.Bins[i].Min, h.Bins[i].Max = low+float64(i)*h.Width, low+float64(i+1)*h.Width
-	}
-	for _, v := range values {
-		h.Bins[min(int(k)-1, int((v-low)/h.Width))].Weight++
+	edges := floats.Span(make([]float64, int(k)+1), low, high)
+	edges[int(k)] = math.Nextafter(high, math.Inf(1)) // the greatest value is in the last bin
+	h := &plotter.Histogram{Width: (high - low) / k}
+	for i, count := range stat.Histogram(nil, edges, sorted, nil) {
+		h.Bins = append(h.Bins, plotter.HistogramBin{Min: edges[i], Max: edges[i+1], Weight: count})
 	}
 	return h
 }
 
-// bins draws a histogram with its upper edge, or with fill nil the edge alone, and returns a sample.
-func (p *panel) bins(h *plotter.Histogram, fill color.Color, edge draw.LineStyle) plot.Thumbnailer {
-	if fill != nil {
-		h.FillColor, h.LineStyle = fill, stroke(white, 0.5)
-		p.Add(unboxed{h})
-	}
+// bins draws a histogram with its upper edge.
+func (p *panel) bins(h *plotter.Histogram, c color.RGBA) {
+	h.FillColor, h.LineStyle = tint(c, 0.3), stroke(white, 0.5)
+	p.Add(unboxed{h})
 	upper := plotter.XYs{{X: h.Bins[0].Min}}
 	for _, b := range h.Bins {
 		upper = append(upper, plotter.XY{X: b.Min, Y: b.Weight}, plotter.XY{X: b.Max, Y: b.Weight})
 	}
-	l := p.line(edge, append(upper, plotter.XY{X: upper[len(upper)-1].X})...)
-	if fill != nil {
-		return &plotter.Polygon{Color: fill}
-	}
-	return l
+	p.line(stroke(c, 1.4), append(upper, plotter.XY{X: upper[len(upper)-1].X})...)
 }
 
 func (h Histogram) plan() (*drawing, error) {
@@ -92,49 +83,36 @@ func (h Histogram) plan() (*drawing, error) {
 	); err != nil {
 		return nil, err
 	}
+	type part struct {
+		name, label string
+		values      []float64
+		height      vg.Length
+		color       color.RGBA
+	}
+	parts := []part{{cmp.Or(h.SamplesName, "over samples of y"), "samples per bin", h.Samples, 210, blue}}
+	if h.Seeds != nil {
+		parts[0].height = 150
+		parts = append(parts, part{cmp.Or(h.SeedsName, "over seeds, one y"), "seeds per bin", h.Seeds, 110, vermillion})
+	}
 	mean := stat.Mean(h.Samples, nil)
 	ends := []float64{mean}
 	if h.Loss != nil {
 		ends = append(ends, stat.Mean(h.Loss, nil))
 	}
-	var all [2]*plotter.Histogram
-	var counts, densities [2]float64 // the greatest
-	for i, values := range [][]float64{h.Samples, h.Seeds} {
-		if values != nil {
-			all[i] = freedmanDiaconis(values)
-			low, high, _, most := all[i].DataRange()
-			ends = append(ends, low, high)
-			counts[i], densities[i] = most, most/all[i].Width/float64(len(values))
-		}
+	for _, one := range parts {
+		ends = append(ends, slices.Min(one.values), slices.Max(one.values))
 	}
-	const apart = 4 // at most, for two densities in one frame
-	overlay := h.Seeds != nil && max(densities[0], densities[1]) < apart*min(densities[0], densities[1])
 	b := &block{title: h.Title, column: pageWidth}
 	x := linearAxis(h.Label, slices.Min(ends), slices.Max(ends))
-	// The axis begins at 0, so that heights can be compared.
-	frame := func(name string, most float64, height vg.Length) *panel {
-		p := b.panel(x, &axis{label: name, max: 1.08 * most, whole: !overlay}, height)
+	for _, one := range parts {
+		bins := freedmanDiaconis(one.values)
+		_, _, _, most := bins.DataRange()
+		p := b.panel(x, &axis{label: one.label, max: 1.08 * most, whole: true}, one.height)
 		p.grid()
-		return p
+		p.bins(bins, one.color)
+		b.label(fmt.Sprintf("%s, n = %d", one.name, len(one.values)), &plotter.Polygon{Color: bins.FillColor})
 	}
-	fill, seedsFill, line, seedsLine := tint(blue, 0.3), tint(vermillion, 0.3), stroke(blue, 1.3),
-		stroke(vermillion, 1.5)
-	name := fmt.Sprintf("%s, n = %d", cmp.Or(h.SamplesName, "over samples of y"), len(h.Samples))
-	seedsName := fmt.Sprintf("%s, n = %d", cmp.Or(h.SeedsName, "over seeds, one y"), len(h.Seeds))
-	switch {
-	case overlay:
-		all[0].Normalize(1)
-		all[1].Normalize(1)
-		p := frame("density", max(densities[0], densities[1]), 210)
-		b.label(name, p.bins(all[0], fill, line))
-		b.label(seedsName, p.bins(all[1], nil, seedsLine))
-	case h.Seeds != nil:
-		b.label(name, frame("samples per bin", counts[0], 150).bins(all[0], fill, line))
-		b.label(seedsName, frame("seeds per bin", counts[1], 110).bins(all[1], seedsFill, seedsLine))
-	default:
-		b.label(name, frame("samples per bin", counts[0], 210).bins(all[0], fill, line))
-	}
-	name = "mean over samples " + number(mean, 4)
+	name := "mean over samples " + number(mean, 4)
 	if n := len(h.Samples); n > 1 {
 		name += " ± " + number(stat.StdDev(h.Samples, nil)/math.Sqrt(float64(n)), 2)
 	}

@@ -36,10 +36,8 @@ func width(s string, size vg.Length) vg.Length { return sans(size).Width(s) }
 // among its superscripts.
 type raiser struct{ text.Plain }
 
-const superscripts = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
-
 var (
-	tenToThe = regexp.MustCompile("10([" + superscripts + "]+)")
+	tenToThe = regexp.MustCompile("10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
 	raise    = strings.NewReplacer("-", "⁻", "0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶",
 		"7", "⁷", "8", "⁸", "9", "⁹")
 	lower = strings.NewReplacer("⁻", "−", "⁰", "0", "¹", "1", "²", "2", "³", "3", "⁴", "4", "⁵", "5", "⁶", "6", "⁷",
@@ -83,20 +81,11 @@ func (h raiser) Draw(c vg.Canvas, line string, sty text.Style, at vg.Point) {
 	h.pieces(line, sty.Font, func(face font.Face, place vg.Point, s string) { c.FillString(face, at.Add(place), s) })
 }
 
-// plain makes a line of s: one space for each stretch of white space and control characters, and a box for a
-// letter that the font does not have.
+// plain makes a line of s: one space for each stretch of white space and control characters.
 func plain(s string) string {
-	face := font.DefaultCache.Lookup(sans(1).Font, 1).Face
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		if glyph, err := face.GlyphIndex(nil, r); (err != nil || glyph == 0) && !strings.ContainsRune(superscripts, r) {
-			return '□'
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
-	return strings.Join(strings.Fields(s), " ")
+	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r)
+	}), " ")
 }
 
 // fit is s as a line of at most the given width, with an ellipsis at its end where it is longer.

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
@@ -52,15 +54,17 @@ func (r sweep) figure(name string) figure.Figure {
 			for x := range cols {
 				// The sweep's points are in the order of decreasing weights.
 				l := r.Lines[(rows-1-y)*cols+cols-1-x]
-				value, _ := l.Value(criterion)
+				value, stdErr := l.Value(criterion)
 				usable := l.Plain(criterion) && !math.IsNaN(value)
 				if math.IsNaN(value) {
 					value = r.largest()
 				}
-				h.Values, h.Converged = append(h.Values, value), append(h.Converged, usable)
+				h.Values, h.Converged, h.Err = append(h.Values, value), append(h.Converged, usable), append(h.Err, stdErr)
 			}
 		}
-		r.mapErrors(&h)
+		if sum := floats.Sum(h.Err); math.IsNaN(sum) || math.IsInf(sum, 0) { // not all are known
+			h.Err = nil
+		}
 		return h
 	}
 	s := figure.Sweep{Title: title, Parameter: symbols[r.Axes[0].Name], Label: criterion.Rule().Label,
@@ -118,26 +122,7 @@ func (r sweep) largest() float64 {
 	return most
 }
 
-// mapErrors gives the map the standard errors of its values, where all are known, and that of the
-// minimum.
-func (r sweep) mapErrors(h *figure.HeatMap) {
-	rows, cols := len(h.Y), len(h.X)
-	for y := range rows {
-		for x := range cols {
-			_, stdErr := r.Lines[(rows-1-y)*cols+cols-1-x].Value(r.Options.Criterion)
-			if math.IsNaN(stdErr) || math.IsInf(stdErr, 0) {
-				h.Err = nil
-				return
-			}
-			h.Err = append(h.Err, stdErr)
-		}
-	}
-	if i := figure.Minimizer(h.Values, h.Converged); i >= 0 {
-		h.MinErr = h.Err[i]
-	}
-}
-
-// picture puts the images of a denoised image before the curve: y, the estimate, and the
+// picture puts the images of a denoised image above the curve: y, the estimate, and the
 // truth where it is known. Other curves remain as they are.
 func (r sweep) picture(curve figure.Sweep) figure.Figure {
 	if r.Estimator == nil || !r.photograph || !IsImage(r.Estimator.Problem.MuShape) {
