@@ -8,10 +8,10 @@
 //	Lines      positive numbers against others, on logarithmic axes
 //
 // Each is a struct of plain numbers that checks itself: values that cannot be drawn (NaN, infinities, lengths that
-// differ, a negative hyperparameter) are rejected with an error that names the field, the index and the value. [Save] writes a figure as .png (900 pixels wide), .svg or
-// .pdf, by the extension of the file's name. The same numbers give the same bytes, at any time and
-// with any number of processors; between processor architectures a last digit can differ, where one
-// fuses multiplications and additions.
+// differ, a negative hyperparameter) are rejected with an error that names the field, the index and the value. [Save]
+// writes a figure as .png (900 pixels wide), .svg or .pdf, by the extension of the file's name. The same numbers give
+// the same bytes, at any time and with any number of processors; between processor architectures a last digit can
+// differ, where one fuses multiplications and additions.
 //
 // Axes, grids, curves, bands, cells, bins and samples are those of gonum.org/v1/plot. What it cannot do is here:
 //
@@ -22,10 +22,9 @@
 //	block.go    legends in rows, above the frame, where they cover no data; panels of unequal heights
 //	colours.go  bars of colours with pointed ends
 //
-// A band is the value plus and minus one standard error; where it is so wide that the curve would be
-// flattened, it is cut off at the frame and the legend says so. Colours are those of Okabe and Ito,
-// which readers with a colour deficiency can distinguish; the lightness of a heat map's colours alone
-// orders the values. Text is set in Liberation Sans, which has Latin, Greek and Cyrillic; a letter
-// that it lacks is drawn as a box. In an SVG Arial, which has the same widths, replaces it where it is
-// not installed.
+// A band is the value plus and minus one standard error; where it is so wide that the curve would be flattened, it is
+// cut off at the frame and the legend says so. Colours are those of Okabe and Ito, which readers with a colour
+// deficiency can distinguish; the lightness of a heat map's colours alone orders the values. Text is set in Liberation
+// Sans, which has Latin, Greek and Cyrillic; a letter that it lacks is drawn as a box, or in an SVG by the viewer's
+// fonts. There Arial, which has the same widths, replaces Liberation Sans where it is not installed.
 package figure

@@ -59,7 +59,8 @@ func (r sweep) figure(name string) figure.Figure {
 				if math.IsNaN(value) {
 					value = r.largest()
 				}
-				h.Values, h.Converged, h.Err = append(h.Values, value), append(h.Converged, usable), append(h.Err, stdErr)
+				h.Values, h.Converged = append(h.Values, value), append(h.Converged, usable)
+				h.Err = append(h.Err, stdErr)
 			}
 		}
 		if sum := floats.Sum(h.Err); math.IsNaN(sum) || math.IsInf(sum, 0) { // not all are known
