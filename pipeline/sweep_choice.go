@@ -262,7 +262,7 @@ func LoneRows(p vjp.Problem) bool {
 		return false
 	}
 	weights, _, _ := sparse(columns)
-	if weights == nil {
+	if weights.List == nil && weights.One == 0 {
 		return false
 	}
 	most, sums := make([]float64, columns), make([]float64, columns)
@@ -281,7 +281,7 @@ func LoneRows(p vjp.Problem) bool {
 		}
 	}
 	for j, v := range most {
-		if v > mostOfColumn*sums[j] && weights[j] > 0 {
+		if v > mostOfColumn*sums[j] && weights.At(j) > 0 {
 			return true
 		}
 	}

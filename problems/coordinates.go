@@ -98,13 +98,12 @@ func repeated(v []float64, k int) []float64 {
 	return lists.Make(len(v)*k, func(i int) float64 { return v[i/k] })
 }
 
-// times are the n products of factors and weights, nil for zeros; those of a factor 0 are 0.
-func times(factor func(j int) float64, w []float64, n int) []float64 {
-	out := make([]float64, n)
-	for j, v := range w {
+// times are the n products of factors and weights; those of a factor 0 are 0.
+func times(factor func(j int) float64, w prox.Numbers, n int) []float64 {
+	return lists.Make(n, func(j int) float64 {
 		if f := factor(j); f > 0 {
-			out[j] = f * v
+			return f * w.At(j)
 		}
-	}
-	return out
+		return 0
+	})
 }

@@ -55,17 +55,11 @@ func (p *Problem) shiftOutcomes(b []float64) {
 		return
 	}
 	w, q, positive := known(p.P + p.extra())
-	at := func(v []float64, j int) float64 {
-		if v == nil {
-			return 0
-		}
-		return v[j]
-	}
 	for j := 0; j < len(b); j += p.outcomes {
 		column := b[j : j+p.outcomes]
 		switch {
-		case at(q, j) > 0 || positive != nil && positive[j]:
-		case at(w, j) > 0:
+		case q.At(j) > 0 || positive != nil && positive[j]:
+		case w.At(j) > 0:
 			sorted := slices.Sorted(slices.Values(column))
 			floats.AddConst(-(sorted[(p.outcomes-1)/2]+sorted[p.outcomes/2])/2, column)
 		default:

@@ -81,7 +81,7 @@ func (p *Problem) unpenalized() []int {
 	_, n := p.Operator.Dims()
 	w, q, positive := known(n)
 	return lists.Places(n, func(j int) bool {
-		return (w == nil || w[j] == 0) && (q == nil || q[j] == 0) && (positive == nil || !positive[j])
+		return w.At(j) == 0 && q.At(j) == 0 && (positive == nil || !positive[j])
 	})
 }
 

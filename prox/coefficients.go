@@ -9,43 +9,56 @@ import (
 	"surepipe/prox/internal/vector"
 )
 
-// coefficients are numbers of the coordinates, such as weights or bounds: one number for all
-// coordinates of vectors of any length, or a list.
-type coefficients struct {
-	one  float64     // the number; 1 where there is a list, so that one times on is the vector
-	list []float64   // nil for one number
-	on   array.Batch // the list on a device
+// Numbers are numbers of the coordinates, such as weights: One for all coordinates of vectors of any length, or where
+// that is not nil a List.
+type Numbers struct {
+	One  float64
+	List []float64
 }
 
-func uniform(c float64) coefficients { return coefficients{one: c} }
+func (c *Numbers) At(j int) float64 {
+	if c.List == nil {
+		return c.One
+	}
+	return c.List[j]
+}
+
+// Map is f of the numbers.
+func (c *Numbers) Map(f func(float64) float64) Numbers {
+	if c.List == nil {
+		return Numbers{One: f(c.One)}
+	}
+	return Numbers{List: lists.Map(c.List, f)}
+}
+
+// Any reports that a condition holds for one of the numbers.
+func (c *Numbers) Any(holds func(float64) bool) bool {
+	if c.List == nil {
+		return holds(c.One)
+	}
+	return slices.ContainsFunc(c.List, holds)
+}
+
+// coefficients are numbers of the coordinates with their list on a device. There One is 1, so that One times on is the
+// vector.
+type coefficients struct {
+	Numbers
+	on array.Batch
+}
+
+func uniform(c float64) coefficients { return coefficients{Numbers: Numbers{One: c}} }
 
 func listed(dev array.Device, list []float64) coefficients {
-	c := coefficients{one: 1, list: list, on: dev.Alloc(1, len(list))}
+	c := coefficients{Numbers{1, list}, dev.Alloc(1, len(list))}
 	dev.Upload(c.on, list)
 	return c
 }
 
-func (c *coefficients) at(j int) float64 {
-	if c.list == nil {
-		return c.one
-	}
-	return c.list[j]
-}
-
 // none reports one number that is 0.
-func (c *coefficients) none() bool { return c.list == nil && c.one == 0 }
+func (c *coefficients) none() bool { return c.List == nil && c.One == 0 }
 
 // infinite reports one number that is infinite.
-func (c *coefficients) infinite() bool { return c.list == nil && math.IsInf(c.one, 0) }
-
-// over lists the numbers of n coordinates; nil for one number that is 0. The caller must not modify
-// the list.
-func (c *coefficients) over(n int) []float64 {
-	if c.list != nil || c.none() {
-		return c.list
-	}
-	return slices.Repeat([]float64{c.one}, n)
-}
+func (c *coefficients) infinite() bool { return c.List == nil && math.IsInf(c.One, 0) }
 
 // times puts f(c_j, s_j) on dev; one number that is 0 or infinite remains one.
 func (c *coefficients) times(dev array.Device, s []float64, f func(c, s float64) float64) coefficients {
@@ -54,30 +67,30 @@ func (c *coefficients) times(dev array.Device, s []float64, f func(c, s float64)
 	}
 	out := make([]float64, len(s))
 	for j, v := range s {
-		out[j] = f(c.at(j), v)
+		out[j] = f(c.At(j), v)
 	}
 	return listed(dev, out)
 }
 
 func (c *coefficients) pick(dev array.Device, set []int) coefficients {
-	if c.list == nil {
+	if c.List == nil {
 		return *c
 	}
-	return listed(dev, lists.Pick(c.list, set))
+	return listed(dev, lists.Pick(c.List, set))
 }
 
 // vector is the numbers as a batch of one vector of length n, to be given to done after use.
 func (c *coefficients) vector(dev array.Device, n int) array.Batch {
-	if c.list != nil {
+	if c.List != nil {
 		return c.on
 	}
 	b := dev.Alloc(1, n)
-	dev.Fill(b, c.one)
+	dev.Fill(b, c.One)
 	return b
 }
 
 func (c *coefficients) done(b array.Batch) {
-	if c.list == nil {
+	if c.List == nil {
 		b.Free()
 	}
 }

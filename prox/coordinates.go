@@ -27,7 +27,7 @@ func (p *coordinates) know() *coordinates {
 	p.bounded = !p.lo.infinite() || !p.hi.infinite()
 	p.Is = Structure{Value: p.value, Units: anyUnits, Rescale: p.rescale, DualScale: p.dualScale,
 		FenchelGap: p.fenchelGap}
-	if p.w.list != nil || p.q.list != nil || p.lo.list != nil || p.hi.list != nil {
+	if p.w.List != nil || p.q.List != nil || p.lo.List != nil || p.hi.List != nil {
 		p.Is.Release = p.Release
 	}
 	if p.bounded {
@@ -61,7 +61,7 @@ func (p *coordinates) Release() {
 // shrink sets dst to the prox of v without the bounds, and returns it, or returns v where that is the same.
 func (p *coordinates) shrink(dst, v array.Batch, t float64) array.Batch {
 	if !p.w.none() {
-		dst.Device().Soft(dst, v, p.w.on, t*p.w.one)
+		dst.Device().Soft(dst, v, p.w.on, t*p.w.One)
 		v = dst
 	}
 	if !p.q.none() {
@@ -74,11 +74,11 @@ func (p *coordinates) shrink(dst, v array.Batch, t float64) array.Batch {
 // divide sets dst_j = v_j/(1 + t q_j).
 func (p *coordinates) divide(dst, v array.Batch, t float64) {
 	dev := dst.Device()
-	if p.q.list == nil {
-		dev.Lin(dst, 1/(1+t*p.q.one), v, 0, array.Batch{})
+	if p.q.List == nil {
+		dev.Lin(dst, 1/(1+t*p.q.One), v, 0, array.Batch{})
 		return
 	}
-	f := lists.Map(p.q.list, func(q float64) float64 { return 1 / (1 + t*q) })
+	f := lists.Map(p.q.List, func(q float64) float64 { return 1 / (1 + t*q) })
 	factors := dev.Alloc(1, len(f))
 	defer factors.Free()
 	dev.Upload(factors, f)
@@ -124,11 +124,11 @@ func (p *coordinates) Linearize(dst, v array.Batch, t float64) (Derivative, erro
 	if p.w.none() {
 		dev.Fill(j.d, 1)
 	} else {
-		dev.SoftMask(j.d, v, p.w.on, t*p.w.one)
+		dev.SoftMask(j.d, v, p.w.on, t*p.w.One)
 	}
 	if !p.q.none() {
 		p.divide(j.d, j.d, t)
-		j.curvature = p.q.at
+		j.curvature = p.q.At
 	}
 	inside := dev.Alloc(1, v.N())
 	defer inside.Free()
@@ -141,7 +141,7 @@ func (p *coordinates) Linearize(dst, v array.Batch, t float64) (Derivative, erro
 // kink is the distance of v to the points at which the prox of coordinate j starts or ends to be constant: the two ends
 // of what it maps to 0, and of what it maps into the bounds.
 func (p *coordinates) kink(j int, v, t float64) float64 {
-	w, grow, lo, hi := t*p.w.at(j), 1+t*p.q.at(j), p.lo.at(j), p.hi.at(j)
+	w, grow, lo, hi := t*p.w.At(j), 1+t*p.q.At(j), p.lo.At(j), p.hi.At(j)
 	least := math.Inf(1)
 	if lo == hi {
 		return least
@@ -170,35 +170,35 @@ func (p *coordinates) value(b array.Batch) float64 {
 	vector.CheckValue(p.name, p.dim, b)
 	sum := 0.0
 	for j, x := range vector.OnHost(b) {
-		if p.bounded && !(p.lo.at(j) <= x && x <= p.hi.at(j)) {
+		if p.bounded && !(p.lo.At(j) <= x && x <= p.hi.At(j)) {
 			return math.Inf(1)
 		}
-		sum += vector.Times(p.w.at(j), math.Abs(x)) + vector.Times(p.q.at(j)/2, x*x)
+		sum += vector.Times(p.w.At(j), math.Abs(x)) + vector.Times(p.q.At(j)/2, x*x)
 	}
 	return sum
 }
 
 func (p *coordinates) free(n int) []int {
 	return where(n, func(j int) bool {
-		return p.w.at(j) == 0 && p.q.at(j) == 0 && math.IsInf(p.lo.at(j), -1) && math.IsInf(p.hi.at(j), 1)
+		return p.w.At(j) == 0 && p.q.At(j) == 0 && math.IsInf(p.lo.At(j), -1) && math.IsInf(p.hi.At(j), 1)
 	})
 }
 
 // halfLines reports that every coordinate has the bounds 0 and +Inf, or none.
 func (p *coordinates) halfLines() bool {
 	for j := range max(p.dim, 1) {
-		if lo := p.lo.at(j); !math.IsInf(p.hi.at(j), 1) || lo != 0 && !math.IsInf(lo, -1) {
+		if lo := p.lo.At(j); !math.IsInf(p.hi.At(j), 1) || lo != 0 && !math.IsInf(lo, -1) {
 			return false
 		}
 	}
 	return true
 }
 
-func (p *coordinates) sparse(n int) (w, q []float64, positive []bool) {
+func (p *coordinates) sparse(n int) (w, q Numbers, positive []bool) {
 	if p.bounded {
-		positive = lists.Make(n, func(j int) bool { return p.lo.at(j) == 0 })
+		positive = lists.Make(n, func(j int) bool { return p.lo.At(j) == 0 })
 	}
-	return p.w.over(n), p.q.over(n), positive
+	return p.w.Numbers, p.q.Numbers, positive
 }
 
 // itself is the Closure of a regularizer that is a sum over coordinates.
@@ -212,7 +212,7 @@ func (p *coordinates) on(dev array.Device, t space.Space) (Prox, error) {
 	case p.dim == 0:
 		return p, nil
 	case p.Is.Quadratic.Known:
-		return newSquaredL2(p.q.one, len(set)), nil
+		return newSquaredL2(p.q.One, len(set)), nil
 	}
 	some := &coordinates{name: p.name, dim: len(set), w: p.w.pick(dev, set), q: p.q.pick(dev, set),
 		lo: p.lo.pick(dev, set), hi: p.hi.pick(dev, set), box: p.box}
@@ -228,33 +228,33 @@ func (p *coordinates) rescale(dev array.Device, s []float64) (Prox, error) {
 	r := &coordinates{name: p.name, dim: len(s), w: p.w.times(dev, s, vector.Times),
 		q:  p.q.times(dev, s, func(q, s float64) float64 { return vector.Times(vector.Times(q, s), s) }),
 		lo: p.lo.times(dev, s, over), hi: p.hi.times(dev, s, over), box: p.box}
-	if r.w.list == nil && r.q.list == nil && r.lo.list == nil && r.hi.list == nil {
+	if r.w.List == nil && r.q.List == nil && r.lo.List == nil && r.hi.List == nil {
 		return p, nil // it is the same in all units
 	}
 	return r.put(dev)
 }
 
 // plain reports a multiple of the l1 norm.
-func (p *coordinates) plain() bool { return p.w.list == nil && p.q.none() && !p.bounded }
+func (p *coordinates) plain() bool { return p.w.List == nil && p.q.none() && !p.bounded }
 
 // bound is the one in the direction of g.
 func (p *coordinates) bound(j int, g float64) float64 {
 	if g < 0 {
-		return p.lo.at(j)
+		return p.lo.At(j)
 	}
-	return p.hi.at(j)
+	return p.hi.At(j)
 }
 
 // dualScale takes the terms q_j/2 b_j^2 with w_j > 0 for rows of the data, sqrt(q) I below A and zeros below y, so that
 // z is (z, -sqrt(q) b) and g is g - q b: then t |g_j| is at most w_j, unless a bound holds b_j in the direction of g_j.
 func (p *coordinates) dualScale(b, g array.Batch, _ float64) float64 {
 	if p.plain() {
-		return vector.Ratio(p.w.one, largestOf(g))
+		return vector.Ratio(p.w.One, largestOf(g))
 	}
 	t := 1.0
 	x, h := vector.OnHost(b), vector.OnHost(g)
 	for j := range x {
-		w, q := p.w.at(j), p.q.at(j)
+		w, q := p.w.At(j), p.q.At(j)
 		if math.IsInf(q, 1) || w == 0 && q > 0 {
 			continue
 		}
@@ -270,7 +270,7 @@ func (p *coordinates) dualScale(b, g array.Batch, _ float64) float64 {
 //	(1-t)^2/2 q_j b_j^2 + w_j (|b_j| - |c_j|) - t (b_j - c_j) (g_j - q_j b_j)    where w_j > 0 or q_j = 0,
 //	q_j/2 (b_j - c_j)^2 + (b_j - c_j) (q_j c_j - t g_j)                          elsewhere.
 func (p *coordinates) fenchelGap(b, g array.Batch, t, _ float64) float64 {
-	if p.plain() && elsewhere(b) && !math.IsInf(p.w.one, 1) {
+	if p.plain() && elsewhere(b) && !math.IsInf(p.w.One, 1) {
 		return p.gapOnDevice(b, g, t)
 	}
 	x, h := vector.OnHost(b), vector.OnHost(g)
@@ -280,7 +280,7 @@ func (p *coordinates) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 // gapOf is the sum over the coordinates lo to hi-1.
 func (p *coordinates) gapOf(x, h []float64, t float64, lo, hi int) (sum float64) {
 	for j := lo; j < hi; j++ {
-		switch w, q := p.w.at(j), p.q.at(j); {
+		switch w, q := p.w.At(j), p.q.At(j); {
 		case math.IsInf(q, 1): // b_j is held at 0
 		case w == 0 && q > 0:
 			sum += p.quadraticGap(j, x[j], t*h[j])
@@ -300,8 +300,8 @@ func (p *coordinates) gapOf(x, h []float64, t float64, lo, hi int) (sum float64)
 
 // quadraticGap is that of q_j/2 b_j^2 alone, at x and u = t g_j.
 func (p *coordinates) quadraticGap(j int, x, u float64) float64 {
-	q := p.q.at(j)
-	c := min(max(u/q, p.lo.at(j)), p.hi.at(j))
+	q := p.q.At(j)
+	c := min(max(u/q, p.lo.At(j)), p.hi.At(j))
 	if e := q*x - u; c == u/q {
 		return e / q * e / 2
 	}
@@ -317,7 +317,7 @@ func (p *coordinates) gapOnDevice(b, g array.Batch, t float64) float64 {
 	dev.Clamp(part, b, along, absolute)
 	dev.Lin(absolute, 1, b, -2, part)
 	dev.Mul(along, b, g)
-	gap := sumOfSurplus(absolute, along, p.w.one, t)
+	gap := sumOfSurplus(absolute, along, p.w.One, t)
 	array.Free(along, absolute, part)
 	return gap
 }

@@ -48,7 +48,7 @@ func (p *euclidean) Eval(dst, v array.Batch, t float64) error {
 	s := dev.Alloc(v.K(), p.by.sums())
 	defer s.Free()
 	p.by.inner(s, v, v)
-	dev.Shrink(s, s, p.w.on, vector.Times(t, p.w.one))
+	dev.Shrink(s, s, p.w.on, vector.Times(t, p.w.One))
 	p.by.scale(dst, v, s)
 	return nil
 }
@@ -60,8 +60,8 @@ func (p *euclidean) Linearize(dst, v array.Batch, t float64) (Derivative, error)
 	dev := v.Device()
 	u, s, c := dev.Alloc(1, p.p), dev.Alloc(1, p.by.sums()), dev.Alloc(1, p.by.sums())
 	p.by.inner(c, v, v)
-	dev.Shrink(s, c, p.w.on, vector.Times(t, p.w.one))
-	dev.ShrinkSlope(c, c, p.w.on, vector.Times(t, p.w.one))
+	dev.Shrink(s, c, p.w.on, vector.Times(t, p.w.One))
+	dev.ShrinkSlope(c, c, p.w.on, vector.Times(t, p.w.One))
 	dev.Copy(u, v)
 	p.by.scale(dst, v, s)
 	return NewDerivative(p.name, p.p, func(dst, z array.Batch) { p.by.scaleAlong(dst, z, s, c, u) },
@@ -84,7 +84,7 @@ func (p *euclidean) value(b array.Batch) float64 {
 	vector.CheckValue(p.name, p.p, b)
 	sum := 0.0
 	for g, norm := range p.norms(b) {
-		sum += vector.Times(p.w.at(g), norm)
+		sum += vector.Times(p.w.At(g), norm)
 	}
 	return sum
 }
@@ -93,7 +93,7 @@ func (p *euclidean) value(b array.Batch) float64 {
 func (p *euclidean) margin(v array.Batch, t float64) float64 {
 	least := math.Inf(1)
 	for g, norm := range p.norms(v) {
-		if w := p.w.at(g); w > 0 {
+		if w := p.w.At(g); w > 0 {
 			least = min(least, math.Abs(norm-t*w))
 		}
 	}
@@ -113,7 +113,7 @@ func (p *euclidean) model(shrinkage, argument array.Batch, t float64) *Model {
 	var group []int
 	for a, g := range active {
 		factor[a] = 1
-		if group = on.members(group, a); len(group) < 2 || p.w.at(g) == 0 {
+		if group = on.members(group, a); len(group) < 2 || p.w.At(g) == 0 {
 			continue
 		}
 		norm := 0.0
@@ -121,7 +121,7 @@ func (p *euclidean) model(shrinkage, argument array.Batch, t float64) *Model {
 			norm = math.Hypot(norm, v[set[k]])
 		}
 		factor[a], bent = s[p.by.at(g)], true
-		q[a] = p.w.at(g) / (factor[a] * norm)
+		q[a] = p.w.At(g) / (factor[a] * norm)
 		for _, k := range group {
 			unit[k] = v[set[k]] / norm
 		}

@@ -115,9 +115,9 @@ type Structure struct {
 	//
 	//	r(b) = sum_j w_j |b_j| + q_j/2 b_j^2,   b_j >= 0 where positive_j,
 	//
-	// on vectors of length n. A nil slice stands for zeros, and for no constraint. Weights may be
-	// +Inf: they hold b_j at 0. The caller must not modify the slices.
-	Sparse func(n int) (w, q []float64, positive []bool)
+	// on vectors of length n. Weights may be +Inf: they hold b_j at 0. A nil slice stands for no constraint. The
+	// caller must not modify the slices.
+	Sparse func(n int) (w, q Numbers, positive []bool)
 	// Groups returns, of a regularizer r(b) = sum_g w_g ||b_g||_2 over disjoint groups of all
 	// coordinates, the group of each coordinate and the weight of each group, which may be 0 or +Inf.
 	// The caller must not modify the slices.

@@ -25,9 +25,10 @@ func scaledStructure(c float64, s Structure) Structure {
 		out.Value = func(b array.Batch) float64 { return vector.Times(c, s.Value(b)) }
 	}
 	if s.Sparse != nil {
-		out.Sparse = func(n int) (w, q []float64, positive []bool) {
+		times := func(v float64) float64 { return vector.Times(c, v) }
+		out.Sparse = func(n int) (w, q Numbers, positive []bool) {
 			w, q, positive = s.Sparse(n)
-			return product(c, w), product(c, q), positive
+			return w.Map(times), q.Map(times), positive
 		}
 	}
 	if s.Groups != nil {
@@ -308,13 +309,14 @@ func (s *blocks) fenchelGap(b, g array.Batch, t, near float64) float64 {
 	return sum
 }
 
-func (s *blocks) sparse(n int) (w, q []float64, positive []bool) {
-	w, q, positive = make([]float64, n), make([]float64, n), make([]bool, n)
+func (s *blocks) sparse(n int) (w, q Numbers, positive []bool) {
+	w.List, q.List, positive = make([]float64, n), make([]float64, n), make([]bool, n)
 	for i, r := range s.parts {
 		lo, hi := s.p.at[i], s.p.at[i+1]
 		v, c, sign := r.Sparse(hi - lo)
-		copy(w[lo:hi], v)
-		copy(q[lo:hi], c)
+		for j := range hi - lo {
+			w.List[lo+j], q.List[lo+j] = v.At(j), c.At(j)
+		}
 		copy(positive[lo:hi], sign)
 	}
 	return w, q, positive

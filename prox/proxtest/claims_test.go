@@ -206,29 +206,28 @@ func TestFalseStructuresAreFound(t *testing.T) {
 			{"a free coordinate out of range", telling(l1,
 				func(s *prox.Structure) { s.Free = func(n int) []int { return []int{n} } }), "free coordinates"},
 			{"another weight", telling(l1, func(s *prox.Structure) {
-				s.Sparse = func(n int) (w, q []float64, positive []bool) {
-					return []float64{1, 1, 1, 1, 1, 1.01}, nil,
-						nil
+				s.Sparse = func(n int) (w, q prox.Numbers, positive []bool) {
+					return prox.Numbers{List: []float64{1, 1, 1, 1, 1, 1.01}}, q, nil
 				}
 			}), "sum over coordinates"},
 			{"no weight", telling(l1, func(s *prox.Structure) {
-				s.Sparse = func(n int) (w, q []float64, positive []bool) { return nil, nil, nil }
+				s.Sparse = func(n int) (w, q prox.Numbers, positive []bool) { return w, q, nil }
 			}), "sum over coordinates"},
 			{"too few weights", telling(l1, func(s *prox.Structure) {
-				s.Sparse = func(n int) (w, q []float64, positive []bool) { return []float64{1}, nil, nil }
+				s.Sparse = func(n int) (w, q prox.Numbers, positive []bool) { return prox.Numbers{List: []float64{1}}, q, nil }
 			}), "sum over coordinates"},
 			{"squares that are not there", telling(l1, func(s *prox.Structure) {
-				s.Sparse = func(n int) (w, q []float64, positive []bool) {
-					return []float64{1, 1, 1, 1, 1, 1}, []float64{0, 0, 0.1, 0, 0, 0}, nil
+				s.Sparse = func(n int) (w, q prox.Numbers, positive []bool) {
+					return prox.Numbers{One: 1}, prox.Numbers{List: []float64{0, 0, 0.1, 0, 0, 0}}, nil
 				}
 			}), "sum over coordinates"},
 			{"a constraint that is not there", telling(l1, func(s *prox.Structure) {
-				s.Sparse = func(n int) (w, q []float64, positive []bool) {
-					return []float64{1, 1, 1, 1, 1, 1}, nil, []bool{true, true, true, true, true, true}
+				s.Sparse = func(n int) (w, q prox.Numbers, positive []bool) {
+					return prox.Numbers{One: 1}, q, []bool{true, true, true, true, true, true}
 				}
 			}), "sum over coordinates"},
 			{"a constraint that is not told", telling(prox.NonNegative(), func(s *prox.Structure) {
-				s.Sparse = func(n int) (w, q []float64, positive []bool) { return nil, nil, nil }
+				s.Sparse = func(n int) (w, q prox.Numbers, positive []bool) { return w, q, nil }
 			}), "sum over coordinates"},
 			{"groups that split", telling(group, func(s *prox.Structure) { s.Closure = itself }),
 				"regularizer on a space"},

@@ -18,14 +18,12 @@ func (c *checker) sparse() error {
 		return nil
 	}
 	w, q, positive := known(c.dim)
-	for _, list := range [][]float64{w, q} {
-		if list != nil && len(list) != c.dim {
-			return fmt.Errorf("%d weights for vectors of length %d", len(list), c.dim)
+	for _, all := range []prox.Numbers{w, q} {
+		if all.List != nil && len(all.List) != c.dim {
+			return fmt.Errorf("%d weights for vectors of length %d", len(all.List), c.dim)
 		}
-		for j, x := range list {
-			if !(x >= 0) {
-				return fmt.Errorf("weight %d is %v, want >= 0", j, x)
-			}
+		if all.Any(func(x float64) bool { return !(x >= 0) }) {
+			return fmt.Errorf("the weights %v, want >= 0", all)
 		}
 	}
 	if positive != nil && len(positive) != c.dim {
@@ -42,13 +40,7 @@ func (c *checker) sparse() error {
 				continue
 			}
 			size := math.Abs(x)
-			if w != nil {
-				size = max(size-t*w[j], 0)
-			}
-			if q != nil {
-				size /= 1 + t*q[j]
-			}
-			want[j] = math.Copysign(size, x)
+			want[j] = math.Copysign(max(size-t*w.At(j), 0)/(1+t*q.At(j)), x)
 		}
 		return near("prox by the weights", got, want, rounding*(1+length(v)))
 	})

@@ -110,7 +110,7 @@ func (r *newtonOnLoss) newChords(ctx context.Context) *chords {
 	d := r.y.N()
 	c := &chords{newtonOnLoss: r, a: a, w: w, held: r.held, z: r.dev.Alloc(1, d), dz: r.dev.Alloc(1, d),
 		ez: r.dev.Alloc(1, d)}
-	c.linear = !slices.ContainsFunc(a.q, func(q float64) bool { return q != 0 })
+	c.linear = !a.q.Any(func(q float64) bool { return q != 0 })
 	return c
 }
 
@@ -139,7 +139,7 @@ func (c *chords) extend(ctx context.Context) error {
 	var set []int
 	for j := range b {
 		switch e := math.Abs(c.a.subgradient(j, b[j], g[j])); {
-		case c.w.place[j] >= 0 || e == 0 || math.IsInf(c.a.w[j], 1):
+		case c.w.place[j] >= 0 || e == 0 || held(c.a.w.At(j)):
 		case b[j] != 0:
 			set = append(set, j)
 		default:
@@ -249,7 +249,7 @@ func (c *chords) step(ctx context.Context) (bool, error) {
 func (c *chords) combine() bool {
 	along := func(x []float64, xz array.Batch) (slope float64) {
 		for i, j := range c.w.set {
-			slope += (c.a.w[j]*sign(c.b[i]) + c.a.quadratic(j)*c.b[i]) * x[i]
+			slope += (c.a.w.At(j)*sign(c.b[i]) + c.a.q.At(j)*c.b[i]) * x[i]
 		}
 		return slope + engine.Inner(c.now.Slope, xz)
 	}
@@ -262,7 +262,7 @@ func (c *chords) combine() bool {
 	}
 	curve := func(x, y []float64, yz array.Batch) (v float64) {
 		for i, j := range c.w.set {
-			v += c.a.quadratic(j) * x[i] * y[i]
+			v += c.a.q.At(j) * x[i] * y[i]
 		}
 		return v + engine.Inner(c.z, yz)
 	}
@@ -293,7 +293,7 @@ func (c *chords) combine() bool {
 		if c.d[i] *= t; u != 0 {
 			c.d[i] += u * c.e[i]
 		}
-		if c.a.w[j] > 0 || c.a.halfLine(j) {
+		if c.a.w.At(j) > 0 || c.a.halfLine(j) {
 			ok = ok && sign(c.b[i]+c.d[i]) == sign(c.b[i])
 		}
 	}
@@ -317,7 +317,7 @@ func (c *chords) descend() bool {
 		if from == 0 && to == 0 {
 			continue
 		}
-		change += c.a.w[j]*(math.Abs(to)-math.Abs(from)) + c.a.quadratic(j)/2*(to*to-from*from)
+		change += c.a.w.At(j)*(math.Abs(to)-math.Abs(from)) + c.a.q.At(j)/2*(to*to-from*from)
 		same = same && sign(from) == sign(to)
 	}
 	c.dev.Lin(c.next.Z, 1, c.now.Z, 1, c.dz)

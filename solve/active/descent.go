@@ -88,7 +88,7 @@ func (s *descent) serves(at *engine.Fit) bool {
 
 // matters reports that a coordinate is not 0, or violates its condition.
 func (s *descent) matters(j int, b float64) bool {
-	return !math.IsInf(s.w[j], 1) && (b != 0 || s.subgradient(j, b, s.g[j]) != 0)
+	return !held(s.w.At(j)) && (b != 0 || s.subgradient(j, b, s.g[j]) != 0)
 }
 
 // minimum is about that of the model at the point where it serves, with the roots of weights. The squared changes of
@@ -134,7 +134,7 @@ func (s *descent) choose(root []float64) (off float64) {
 		if s.columns.right != nil {
 			right = s.columns.right[j]
 		}
-		s.curve[j] = s.quadratic(j)
+		s.curve[j] = s.q.At(j)
 		for u := s.columns.Indptr[j]; u < s.columns.Indptr[j+1]; u++ {
 			i := s.columns.Indices[u]
 			v := root[i] * s.columns.Values[u]
@@ -162,7 +162,7 @@ func (s *descent) pass() (moved float64) {
 			g += values[u] * s.image[i]
 		}
 		b := s.b[j]
-		step := s.least(j, b, g+s.quadratic(j)*b, h) - b
+		step := s.least(j, b, g+s.q.At(j)*b, h) - b
 		if step == 0 {
 			continue
 		}
@@ -178,7 +178,7 @@ func (s *descent) pass() (moved float64) {
 
 // least is the minimum over b_j of g (b_j - b) + h/2 (b_j - b)^2 + w_j |b_j|, b_j >= 0 on a half-line.
 func (s *descent) least(j int, b, g, h float64) float64 {
-	switch v, w := b-g/h, s.w[j]/h; {
+	switch v, w := b-g/h, s.w.At(j)/h; {
 	case v > w:
 		return v - w
 	case v < -w && !s.halfLine(j):

@@ -95,7 +95,7 @@ func (s *screened) byGram(w *screening, t *together, steps []step) (left []int, 
 		size := every.gradient(t.gradient(i), w.at0, w.set, t.b[i].ToHost())
 		t.exact[i] = true
 		for j, l := range every.norms {
-			if t.exact[i] = w.in[j] || engine.Epsilon*math.Sqrt(float64(t.d))*size*l <= gramShare*at.w[j]; !t.exact[i] {
+			if t.exact[i] = w.in[j] || engine.Epsilon*math.Sqrt(float64(t.d))*size*l <= gramShare*at.w.At(j); !t.exact[i] {
 				left = append(left, i)
 				break
 			}
@@ -262,10 +262,10 @@ func (w *screening) measure(here separable, v *verified) {
 		return
 	}
 	for j, g := range v.g {
-		if here.w[j]-math.Abs(g) >= v.margin*w.lengths[j] || w.in[j] { // the pull is at most |g|
+		if here.w.At(j)-math.Abs(g) >= v.margin*w.lengths[j] || w.in[j] { // the pull is at most |g|
 			continue
 		}
-		if room := here.w[j] - here.pull(j, g); room < v.margin*w.lengths[j] {
+		if room := here.w.At(j) - here.pull(j, g); room < v.margin*w.lengths[j] {
 			v.margin = room / w.lengths[j]
 		}
 	}
@@ -277,7 +277,7 @@ func (w *screening) violations(here separable, g []float64) []bool {
 	var must []bool
 	pulls := w.grouped(here, g)
 	for j, v := range g {
-		weight := here.w[j]
+		weight := here.w.At(j)
 		if pulls == nil && math.Abs(v) <= weight*nearBoundary && weight > 0 { // the pull is at most |g|
 			continue
 		}

@@ -77,9 +77,9 @@ func newNewton(s *activeSet, y array.Batch) *newton {
 	if lengths2 := s.Task.Lengths(); lengths2 != nil {
 		n.lengths = make([]float64, dim)
 		for j, v := range lengths2 {
-			n.lengths[j] = math.Sqrt(v + s.quadratic(j))
+			n.lengths[j] = math.Sqrt(v + s.q.At(j))
 			if u := s.Task.Units; u != nil {
-				n.lengths[j] = math.Sqrt(v*u[j]*u[j] + s.quadratic(j))
+				n.lengths[j] = math.Sqrt(v*u[j]*u[j] + s.q.At(j))
 			}
 		}
 	}
@@ -158,7 +158,7 @@ func (n *newton) start(ctx context.Context, b0 array.Batch) error {
 	}
 	var set []int
 	for j, v := range start {
-		if v != 0 && !math.IsInf(n.s.w[j], 1) {
+		if v != 0 && !held(n.s.w.At(j)) {
 			set = append(set, j)
 		}
 	}
@@ -358,10 +358,10 @@ func (n *newton) soon() (set []int) {
 		return nil
 	}
 	for j, g := range n.hostG {
-		if n.place[j] >= 0 || math.IsInf(n.s.w[j], 1) {
+		if n.place[j] >= 0 || held(n.s.w.At(j)) {
 			continue
 		}
-		if n.s.pull(j, g) > soonPull*n.s.w[j] {
+		if n.s.pull(j, g) > soonPull*n.s.w.At(j) {
 			set = append(set, j)
 		}
 	}

@@ -16,48 +16,47 @@ import (
 // or over groups of them, r(b) = sum_g w_g ||b_g||_2, where every coordinate of a group has its
 // weight.
 type splitting struct {
-	w, q     []float64 // w is +Inf where b_j is held at 0; q is nil for zeros
-	positive []bool    // nil for none
-	owner    []int     // each coordinate's group; nil for a sum over coordinates
-	groups   [][]int   // and their coordinates
+	w, q     prox.Numbers // w is +Inf where b_j is held at 0
+	positive []bool       // nil for none
+	owner    []int        // each coordinate's group; nil for a sum over coordinates
+	groups   [][]int      // and their coordinates
 }
 
 func splittingOf(r prox.Structure, n int) splitting {
 	var s splitting
 	if r.Groups != nil {
 		owner, weights := r.Groups()
-		s.w, s.owner, s.groups = make([]float64, n), owner, make([][]int, len(weights))
+		s.w.List, s.owner, s.groups = lists.Pick(weights, owner), owner, make([][]int, len(weights))
 		for j, g := range owner {
-			s.w[j] = weights[g]
 			s.groups[g] = append(s.groups[g], j)
 		}
 		return s
 	}
-	if s.w, s.q, s.positive = r.Sparse(n); s.w == nil {
-		s.w = make([]float64, n)
-	}
-	if slices.Contains(s.q, math.Inf(1)) {
-		s.w, s.q = slices.Clone(s.w), slices.Clone(s.q)
-		for j, v := range s.q {
-			if math.IsInf(v, 1) {
-				s.w[j], s.q[j] = v, 0
+	s.w, s.q, s.positive = r.Sparse(n)
+	if q := s.q; q.Any(held) {
+		s.w.List = lists.Make(n, func(j int) float64 {
+			if held(q.At(j)) {
+				return q.At(j)
 			}
-		}
+			return s.w.At(j)
+		})
+		s.q = q.Map(func(v float64) float64 {
+			if held(v) {
+				return 0
+			}
+			return v
+		})
 	}
 	return s
 }
 
-func (s *splitting) quadratic(j int) float64 {
-	if s.q == nil {
-		return 0
-	}
-	return s.q[j]
-}
+// held reports the weight of a coordinate that is held at 0.
+func held(w float64) bool { return math.IsInf(w, 1) }
 
 func (s *splitting) halfLine(j int) bool { return s.positive != nil && s.positive[j] }
 
 func (s *splitting) of(set []int) faces.Penalty {
-	p := faces.Penalty{W: lists.Pick(s.w, set), Q: lists.Map(set, s.quadratic), Positive: lists.Map(set, s.halfLine)}
+	p := faces.Penalty{W: lists.Map(set, s.w.At), Q: lists.Map(set, s.q.At), Positive: lists.Map(set, s.halfLine)}
 	if s.owner != nil {
 		p.Group = lists.Pick(s.owner, set)
 	}
@@ -111,9 +110,9 @@ func (s *splitting) whole(set []int) []int {
 // subgradient is the distance of 0 from the objective's subdifferential by b_j, with a sign where b_j
 // is not 0; g is the derivative of the loss. It is for a sum over coordinates.
 func (s *splitting) subgradient(j int, b, g float64) float64 {
-	switch w := s.w[j]; {
+	switch w := s.w.At(j); {
 	case b != 0:
-		return g + s.quadratic(j)*b + math.Copysign(w, b)
+		return g + s.q.At(j)*b + math.Copysign(w, b)
 	case s.halfLine(j):
 		return max(-g-w, 0)
 	default:
@@ -136,7 +135,7 @@ func (s *splitting) subgradients(e, b, g []float64) {
 			size, pull = math.Hypot(size, b[j]), math.Hypot(pull, g[j])
 		}
 		for _, j := range list {
-			switch w := s.w[j]; {
+			switch w := s.w.At(j); {
 			case size > 0:
 				e[j] = g[j] + w*(b[j]/size)
 			case pull > w:
@@ -166,13 +165,13 @@ func (s *splitting) spread(x []float64) {
 func (s *splitting) stays(b, g, lengths []float64, off float64) bool {
 	if s.owner == nil {
 		for j, g := range g {
-			if b[j] != 0 || math.IsInf(s.w[j], 1) {
+			if b[j] != 0 || held(s.w.At(j)) {
 				continue
 			}
 			if !s.halfLine(j) {
 				g = -math.Abs(g)
 			}
-			if !(off*lengths[j]-g <= s.w[j]) && lengths[j] > 0 {
+			if !(off*lengths[j]-g <= s.w.At(j)) && lengths[j] > 0 {
 				return false
 			}
 		}
@@ -183,7 +182,7 @@ func (s *splitting) stays(b, g, lengths []float64, off float64) bool {
 		for _, j := range list {
 			size, pull, length = math.Hypot(size, b[j]), math.Hypot(pull, g[j]), math.Hypot(length, lengths[j])
 		}
-		if size == 0 && length > 0 && !(pull+off*length <= s.w[list[0]]) {
+		if size == 0 && length > 0 && !(pull+off*length <= s.w.At(list[0])) {
 			return false
 		}
 	}

@@ -108,15 +108,11 @@ func separableOf(r prox.Prox, n int) separable {
 		s.key = (s.key ^ (v + uint64(j))) * 1099511628211
 		s.key = s.key<<31 | s.key>>33
 	}
-	last := math.NaN()
-	for j, v := range s.w { // of equal weights the first and the number
-		if v != last || j == n-1 {
+	for _, numbers := range []prox.Numbers{s.w, s.q} {
+		mix(0, math.Float64bits(numbers.One))
+		for j, v := range numbers.List {
 			mix(j, math.Float64bits(v))
-			last = v
 		}
-	}
-	for j, v := range s.q {
-		mix(j, math.Float64bits(v))
 	}
 	for j, on := range s.positive {
 		if on {
@@ -133,9 +129,9 @@ func (s *separable) pulls(to, g []float64) {
 		to[j] = s.pull(j, v)
 	}
 	s.spread(to)
-	for j, w := range s.w {
-		switch {
-		case math.IsInf(w, 1):
+	for j := range to {
+		switch w := s.w.At(j); {
+		case held(w):
 			to[j] = 0
 		case w == 0:
 			to[j] = math.Inf(1)
@@ -147,7 +143,7 @@ func (s *separable) relative(j int, pull float64) float64 {
 	if pull == 0 || math.IsInf(pull, 1) {
 		return pull
 	}
-	return pull / s.w[j]
+	return pull / s.w.At(j)
 }
 
 // Solve goes on where the path has ended, or else starts from b.
@@ -352,10 +348,10 @@ func (s *screened) beyond(w *screening, here separable, g []float64, moved, boun
 	here.spread(lengths)
 	here.pulls(pulls, g)
 	for j, pull := range pulls {
-		if w.in[j] || math.IsInf(here.w[j], 1) {
+		if w.in[j] || held(here.w.At(j)) {
 			continue
 		}
-		if e := pull + moved*lengths[j] - here.w[j]; e > 0 {
+		if e := pull + moved*lengths[j] - here.w.At(j); e > 0 {
 			all = math.Hypot(all, e)
 			if of := s.Task.Options.InverseLengths; of != nil {
 				byColumn = math.Hypot(byColumn, e*of[j])

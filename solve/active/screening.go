@@ -24,7 +24,7 @@ type screening struct {
 	// g is a gradient over all coordinates, at weights from which growth is measured, and b the point
 	// to start from, 1 x p.
 	g       []float64
-	at      []float64
+	at      prox.Numbers
 	z       []float64 // the residual, or the loss's slope, of g; nil where that is not known
 	b       array.Batch
 	at0     []float64 // the first gradient
@@ -104,7 +104,7 @@ func resumeScreening(path *engine.Path, family *engine.Family, y array.Batch) *s
 func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 array.Batch) (*screening, error) {
 	dev := y.Device()
 	_, dim := s.Task.Problem.A.Dims()
-	w := &screening{family: s.Task.Family, y: y.ToHost(), in: make([]bool, dim), at: make([]float64, dim),
+	w := &screening{family: s.Task.Family, y: y.ToHost(), in: make([]bool, dim),
 		growth: firstGrowth, b: dev.Alloc(1, dim), pulls: make([]float64, dim)}
 	if b0.IsZero() {
 		dev.Fill(w.b, 0)
@@ -137,9 +137,7 @@ func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 a
 			most = max(most, pull)
 		}
 	}
-	for j, v := range here.w {
-		w.at[j] = most * v
-	}
+	w.at = here.w.Map(func(w float64) float64 { return most * w })
 	if lengths2 := s.Task.Lengths(); lengths2 != nil {
 		w.lengths = lists.Make(dim, func(j int) float64 { return s.length(lengths2, 0, j) })
 	}
@@ -179,15 +177,15 @@ func (w *screening) verified(key uint64) *verified {
 func (w *screening) expected(here separable) bool {
 	pulls := w.grouped(here, w.g)
 	for j, g := range w.g {
-		weight := here.w[j]
-		if pulls == nil && math.Abs(g)+w.growth*math.Abs(w.at[j]-weight) <= weight*nearBoundary && weight > 0 {
+		weight := here.w.At(j)
+		if pulls == nil && math.Abs(g)+w.growth*math.Abs(w.at.At(j)-weight) <= weight*nearBoundary && weight > 0 {
 			continue // the pull is at most |g|
 		}
-		if w.in[j] || math.IsInf(weight, 1) {
+		if w.in[j] || held(weight) {
 			continue
 		}
 		pull := here.at(pulls, j, g)
-		if grown := pull + w.growth*max(w.at[j]-weight, 0); weight == 0 || grown > weight*nearBoundary {
+		if grown := pull + w.growth*max(w.at.At(j)-weight, 0); weight == 0 || grown > weight*nearBoundary {
 			return false
 		}
 	}

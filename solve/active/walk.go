@@ -3,7 +3,6 @@ package active
 import (
 	"context"
 	"math"
-	"slices"
 
 	"surepipe/solve/engine"
 )
@@ -23,7 +22,7 @@ const (
 func (n *newton) walk(ctx context.Context) error {
 	own, ratio, size := n.s, 0.0, 0.0
 	for j, g := range n.hostG {
-		pull, w := own.pull(j, g), own.w[j]
+		pull, w := own.pull(j, g), own.w.At(j)
 		if !(w > 0) || math.IsInf(w, 1) || !(pull > ratio*w) {
 			continue
 		}
@@ -40,10 +39,7 @@ func (n *newton) walk(ctx context.Context) error {
 	steps := 0
 	for m := walkBy * ratio; m > 1; m *= walkBy {
 		larger := &activeSet{Everywhere: engine.Everywhere{Task: own.Task}, splitting: own.splitting}
-		larger.w = slices.Clone(own.w)
-		for j := range larger.w {
-			larger.w[j] *= m
-		}
+		larger.w = own.w.Map(func(w float64) float64 { return w * m })
 		n.s, n.at.Floor = larger, walkTo*size*m/ratio
 		steps += n.at.Steps
 		n.p.Reweight(n.s.of(n.set))

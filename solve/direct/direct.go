@@ -96,12 +96,10 @@ func curvatures(p engine.Problem) []float64 {
 	}
 	w, c, positive := known.Sparse(n)
 	for i := range q {
-		if w != nil && w[i] != 0 || positive != nil && positive[i] {
+		if w.At(i) != 0 || positive != nil && positive[i] {
 			return nil
 		}
-		if c != nil {
-			q[i] = c[i]
-		}
+		q[i] = c.At(i)
 	}
 	return finite(q, true)
 }

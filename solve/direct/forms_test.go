@@ -203,7 +203,7 @@ func (s squares) compare(p solve.Problem, weights []float64, chosen string) {
 	}
 	for i := range q {
 		for j, v := range k.RawRowView(i) {
-			m.Set(d+i, j, math.Sqrt(curvature[i])*v)
+			m.Set(d+i, j, math.Sqrt(curvature.At(i))*v)
 		}
 	}
 	var qr mat.QR

@@ -3,6 +3,7 @@ package interior
 import (
 	"math"
 
+	"surepipe/internal/lists"
 	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/solve/engine"
@@ -28,18 +29,12 @@ func boundsOf(p engine.Problem) conditions {
 	}
 	q, _ := p.K.Dims()
 	w, quadratic, positive := known.Sparse(q)
-	some := w == nil
-	for i, v := range w {
-		if math.IsInf(v, 1) || quadratic != nil && quadratic[i] != 0 {
-			return nil
-		}
-		some = some || v > 0
-	}
-	if !some {
+	some := func(v float64) bool { return v > 0 }
+	if w.Any(func(v float64) bool { return math.IsInf(v, 1) }) || quadratic.Any(some) ||
+		w.List != nil && !w.Any(some) {
 		return nil
 	}
-	l := &bounds{w: make([]float64, q), oneWay: make([]bool, q)}
-	copy(l.w, w)
+	l := &bounds{w: lists.Make(q, w.At), oneWay: make([]bool, q)}
 	copy(l.oneWay, positive)
 	least := freeWeight * meanOf(l.w)
 	for i, v := range l.w {
