@@ -98,10 +98,12 @@ func (a *Dense) onSpace(dev array.Device, t space.Space) Restricted {
 	if n > a.p {
 		return nil
 	}
-	var c *Dense
-	if form := t.Form(); a.byColumn != nil && form.Kind == space.Subset && n > 0 && a.d > 0 {
-		c = DenseOf(dev.Put(a.someColumns(form.Set), a.d, n))
-	} else if c = DenseOf(dev.Alloc(a.d, n)); n > 0 && a.d > 0 {
+	c := DenseOf(dev.Alloc(a.d, n))
+	switch form := t.Form(); {
+	case n == 0 || a.d == 0:
+	case a.byColumn != nil && form.Kind == space.Subset:
+		a.someColumns(c.on, form.Set)
+	default:
 		t.Coordinates(c.on, a.on)
 	}
 	c.structure.WeighRows = func(w []float64) bool {
@@ -135,9 +137,14 @@ func (a *Dense) keepColumns() {
 	})
 }
 
-func (a *Dense) someColumns(set []int) []float64 {
+// someColumns writes into the memory of dst where that is the host's: new memory costs more than the copy.
+func (a *Dense) someColumns(dst array.Batch, set []int) {
 	n := len(set)
-	values := make([]float64, a.d*n)
+	values, host := dst.Reshape(1, a.d*n).HostRow(0)
+	if !host {
+		values = make([]float64, a.d*n)
+		defer func() { dst.Device().Upload(dst, values) }()
+	}
 	for from := 0; from < a.d; from += transposedAtOnce {
 		to := min(from+transposedAtOnce, a.d)
 		for lo := 0; lo < n; lo += cacheLine {
@@ -150,7 +157,6 @@ func (a *Dense) someColumns(set []int) []float64 {
 			}
 		}
 	}
-	return values
 }
 
 func (a *Dense) multiply(w product.Direction, dst, x array.Batch) {

@@ -84,7 +84,7 @@ var unitRules = []rule{
 		func(s *engine.Task) bool { return s.Lengths2 == nil && !s.Even }, chooseMethod},
 	{"the user's",
 		"the columns of A differ in length by at most a factor of 8",
-		func(s *engine.Task) bool { return s.Even || !engine.Spread(s.Lengths2, nil) }, chooseMethod},
+		func(s *engine.Task) bool { return !s.Uneven }, chooseMethod},
 	{"the user's",
 		"the method solves the normal equations, which have a closed form in these units only",
 		closedHere, chooseMethod},
@@ -346,6 +346,7 @@ func chooseUnits(ctx context.Context, s engine.Task) (Solver, error) {
 	s.Family, s.Bound = new(engine.Family), nil
 	if s.Even = engine.EvenColumns(s.Problem.A); !s.Entry.Closed && !s.Even && !s.Tied() {
 		s.Lengths2 = engine.ColumnLengths2(s.Problem)
+		s.Uneven = engine.Spread(s.Lengths2, nil)
 		if !closedHere(&s) {
 			s.Units = s.UnitsFor(s.Problem.R)
 			rewrite.EstimateUnits(&s)

@@ -26,6 +26,7 @@ type Task struct {
 	Weights   []float64 // of the observations; nil for ones
 	Even      bool      // the lengths of the columns differ by at most widestSpread, by A's structure
 	Lengths2  []float64 // squared lengths of the columns; nil where they are not known, or even
+	Uneven    bool      // whether these differ by more
 	Units     []float64 // of the columns; nil for the user's
 	// Of K's rows: their squared lengths, nil where they are not known, and the units for them, nil for the user's.
 	RowLengths2, RowUnits []float64
@@ -120,12 +121,12 @@ func (s *Task) Lengths() []float64 {
 // spaces may be cheap in the user's units only ([Task.Tied]).
 func (s *Task) UnitsFor(r prox.Prox) []float64 {
 	switch {
+	case !s.Uneven:
+		return nil
 	case s.Problem.K == nil:
 		return ColumnUnits(r, s.Lengths2)
-	case Spread(s.Lengths2, nil):
-		return unitsOf(s.Lengths2)
 	}
-	return nil
+	return unitsOf(s.Lengths2)
 }
 
 // Tied reports that there are no other units for b.

@@ -103,7 +103,7 @@ func EstimateUnits(s *engine.Task) {
 	}
 	lengths2 := engine.EstimatedLengths2(s.Problem)
 	if s.Units = engine.ColumnUnits(s.Problem.R, lengths2); s.Units != nil {
-		s.Lengths2 = lengths2
+		s.Lengths2, s.Uneven = lengths2, true
 	}
 }
 
