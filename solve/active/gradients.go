@@ -95,7 +95,8 @@ func (s *screened) byGram(w *screening, t *together, steps []step) (left []int, 
 		size := every.gradient(t.gradient(i), w.at0, w.set, t.b[i].ToHost())
 		t.exact[i] = true
 		for j, l := range every.norms {
-			if t.exact[i] = w.in[j] || engine.Epsilon*math.Sqrt(float64(t.d))*size*l <= gramShare*at.w.At(j); !t.exact[i] {
+			t.exact[i] = w.in[j] || engine.Epsilon*math.Sqrt(float64(t.d))*size*l <= gramShare*at.w.At(j)
+			if !t.exact[i] {
 				left = append(left, i)
 				break
 			}
