@@ -37,7 +37,7 @@ func TestSettled(t *testing.T) {
 // A point beyond the frame is named in the legend.
 func TestLegendsOfWhatIsBeyond(t *testing.T) {
 	s := Sweep{Lambda: []float64{1, 2, 3, 4, 5, 6}, SURE: []float64{2, 1, 1.5, 400, 2, 2.5}}
-	b, err := s.block(200)
+	b, err := s.block()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -199,8 +199,7 @@ func TestLegendsSayWhatIsDrawn(t *testing.T) {
 				{Name: "second", X: []float64{1, 10}, Y: []float64{1, 0.1}}}},
 			[]string{"first", "second", "error", "λ"}, nil},
 		{"images", Images{Rows: [][]Panel{{{Image: Image{Caption: "the truth", Rows: 1, Cols: 2,
-			Pixels: []float64{0, 1}}}}}, Curve: &sweep}, []string{"the truth", "minimum 1.00 ± 0.50 at λ = 2"},
-			[]string{"degrees"}},
+			Pixels: []float64{0, 1}}}}}, Curve: &sweep}, []string{"the truth", "minimum 1.00 ± 0.50 at λ = 2"}, nil},
 	} {
 		got := svg(t, c.f)
 		for _, w := range c.want {
@@ -471,7 +470,7 @@ func TestSweepIsLogarithmicWhereItsMinimumWouldBeFlat(t *testing.T) {
 		{[]float64{3, 1, 2}, []float64{3, 0.09, 2}, true},
 		{[]float64{31, -1, 2}, nil, false},
 	} {
-		b, err := Sweep{Lambda: []float64{1, 2, 3}, SURE: c.sure, Loss: c.loss}.block(200)
+		b, err := Sweep{Lambda: []float64{1, 2, 3}, SURE: c.sure, Loss: c.loss}.block()
 		if err != nil {
 			t.Fatal(err)
 		}

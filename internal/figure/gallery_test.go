@@ -146,8 +146,9 @@ func gallery() map[string]Figure {
 	noisy, estimate, truth := digit(0.3), digit(0.06), digit(0)
 	noisy.Caption, estimate.Caption, truth.Caption = "noisy y", "estimate, λ = 3.2", "truth"
 	curve := plainSweep
-	curve.Title, curve.Converged = "", nil
-	bare := tiny
+	curve.Title, curve.Converged, curve.Divergence = "", nil, nil
+	bare, short := tiny, one
+	bare.Divergence, short.Divergence = nil, nil
 	bare.Lambda = slices.Clone(tiny.Lambda)
 	for i := range bare.Lambda {
 		bare.Lambda[i] *= 1e10
@@ -199,7 +200,7 @@ func gallery() map[string]Figure {
 		"images-curve": Images{Title: "Before, after and the curve", Rows: row(noisy, estimate, truth), Curve: &curve},
 		"images-four":  Images{Rows: row(noisy, truth, truth, truth), Curve: &bare},
 		"images-odd":   Images{Rows: row(tall, flat)}, "images-colour": Images{Rows: row(coloured, noisy),
-			Curve: &curve}, "images-one": Images{Rows: row(noisy), Curve: &one},
+			Curve: &curve}, "images-one": Images{Rows: row(noisy), Curve: &short},
 		"lines": lines, "lines-crowd": crowd, "lines-one": Lines{XLabel: "size", YLabel: "time (s)",
 			Series: []Series{{Name: "one", X: []float64{5}, Y: []float64{1e-12}}}},
 	}

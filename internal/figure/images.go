@@ -20,7 +20,7 @@ type Images struct {
 	Rows  [][]Panel
 	// Notes are lines of text below the images, wrapped where they are long.
 	Notes []string
-	// Curve is the SURE curve of a sweep below the images, drawn without its panel of degrees of freedom. Nil: none.
+	// Curve is the SURE curve of a sweep below the images. Nil: none.
 	Curve *Sweep
 }
 
@@ -62,7 +62,6 @@ const (
 	captionGap  vg.Length = 4
 	captionRow  vg.Length = 12
 	captionRows           = 2
-	curveHeight vg.Length = 150
 )
 
 func (p Panel) size(box vg.Length) (w, h vg.Length) {
@@ -97,7 +96,7 @@ func (f Images) plan() (*drawing, error) {
 		draws = append(draws, drawRow)
 	}
 	if f.Curve != nil {
-		b, err := f.Curve.block(curveHeight)
+		b, err := f.Curve.block()
 		if err != nil {
 			return nil, err
 		}

@@ -64,19 +64,21 @@ func (s Sweep) check() error {
 }
 
 func (s Sweep) plan() (*drawing, error) {
-	b, err := s.block(205)
+	b, err := s.block()
 	if err != nil {
 		return nil, err
 	}
-	s.below(b)
 	return b.alone(), nil
 }
+
+// sweepHeight is that of the first panel.
+const sweepHeight vg.Length = 205
 
 // dotted is the line through a minimum.
 var dotted = stroke(ink, 0.8, 1.5, 2)
 
-// block is the sweep with its first panel, of the given height.
-func (s Sweep) block(height vg.Length) (*block, error) {
+// block is the sweep with its panels.
+func (s Sweep) block() (*block, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -100,7 +102,7 @@ func (s Sweep) block(height vg.Length) (*block, error) {
 	}
 	b := &block{title: s.Title, column: pageWidth}
 	y, cut := s.values(low, high, loss.y)
-	p := b.panel(logAxis(s.Parameter, s.Lambda[0], s.Lambda[len(s.Lambda)-1]), y, height)
+	p := b.panel(logAxis(s.Parameter, s.Lambda[0], s.Lambda[len(s.Lambda)-1]), y, sweepHeight)
 	sure := curve{x: s.Lambda, y: s.SURE, closed: s.Converged, line: stroke(blue, 1.6)}
 	b.label(s.Label, sure.samples()...)
 	if bars != nil {
@@ -128,6 +130,12 @@ func (s Sweep) block(height vg.Length) (*block, error) {
 		b.label(openLabel(s.OpenLabel), &plotter.Line{LineStyle: sure.line}, &plotter.Scatter{GlyphStyle: sure.open()})
 	}
 	b.labelBeyond(y, "frame", blue, s.SURE, loss.y)
+	if s.Loss != nil && s.LossLabel != "" {
+		s.below(b, s.LossLabel, s.Loss, math.Inf(1), curve{line: stroke(vermillion, 1.4), shape: 1})
+	}
+	if s.Divergence != nil {
+		s.below(b, "degrees of freedom", s.Divergence, 0, curve{line: stroke(green, 1.6)})
+	}
 	return b, nil
 }
 
@@ -147,27 +155,19 @@ func (s Sweep) values(low, high, beside []float64) (y *axis, cut bool) {
 	return bandAxis(s.Label, band, shown, beside)
 }
 
-// below adds the panels below the first of b, each half as high: the loss, where its units are its
-// own, and the degrees of freedom.
-func (s Sweep) below(b *block) {
-	add := func(label string, values []float64, floor float64, k curve) {
-		shown := settled(values, s.Converged, values)
-		low, high := slices.Min(shown), slices.Max(shown)
-		if low > floor && low < 0.5*high {
-			low = floor
-		}
-		p := b.panel(b.panels[0].x, linearAxis(label, low, high), 0.5*b.panels[0].height)
-		p.vertical(dotted, s.Lambda[Minimizer(s.SURE, s.Converged)])
-		p.grid()
-		k.x, k.y, k.closed = s.Lambda, values, s.Converged
-		k.draw(p)
+// below adds a panel that is half as high: the loss, where its units are its own, or the degrees of freedom, whose axis
+// reaches down to the floor unless all are far above it.
+func (s Sweep) below(b *block, label string, values []float64, floor float64, k curve) {
+	shown := settled(values, s.Converged, values)
+	low, high := slices.Min(shown), slices.Max(shown)
+	if low > floor && low < 0.5*high {
+		low = floor
 	}
-	if s.Loss != nil && s.LossLabel != "" {
-		add(s.LossLabel, s.Loss, math.Inf(1), curve{line: stroke(vermillion, 1.4), shape: 1})
-	}
-	if s.Divergence != nil {
-		add("degrees of freedom", s.Divergence, 0, curve{line: stroke(green, 1.6)})
-	}
+	p := b.panel(b.panels[0].x, linearAxis(label, low, high), sweepHeight/2)
+	p.vertical(dotted, s.Lambda[Minimizer(s.SURE, s.Converged)])
+	p.grid()
+	k.x, k.y, k.closed = s.Lambda, values, s.Converged
+	k.draw(p)
 }
 
 // Running is the mean of the first n values against n, on a logarithmic axis, with a band of one standard

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/internal/figure"
 	"surepipe/study"
 )
@@ -48,10 +50,7 @@ func (f MonteCarlo) Save(s *study.Tally, o Origin) error {
 	return o.save(f.Running, r)
 }
 
+// scaled is a x, and nil for nil.
 func scaled(x []float64, a float64) []float64 {
-	var y []float64
-	for _, v := range x {
-		y = append(y, a*v)
-	}
-	return y
+	return append([]float64(nil), floats.ScaleTo(make([]float64, len(x)), a, x)...)
 }

@@ -95,8 +95,10 @@ func (r sweep) figure(name string) figure.Figure {
 			s.Loss = append(s.Loss, *l.Loss)
 		}
 	}
-	if len(s.DifferenceErr) < len(s.SURE) {
-		s.DifferenceErr = nil
+	for _, known := range []*[]float64{&s.StdErr, &s.DifferenceErr, &s.Loss} {
+		if len(*known) < len(s.SURE) {
+			*known = nil
+		}
 	}
 	if r.Summary.Rule != pipeline.MinimumRule && r.Summary.Chosen.Index != best.Index {
 		s.Chosen, s.ChosenName = r.Lines[r.Summary.Chosen.Index].Swept(r.Axes)[0], string(r.Summary.Rule)
@@ -142,10 +144,8 @@ func (r sweep) picture(curve figure.Sweep) figure.Figure {
 		estimate = signal
 	}
 	show := func(caption string, shape []int, pixels []float64) figure.Panel {
-		m := figure.Image{Caption: caption, Rows: shape[0], Cols: shape[1], Pixels: pixels}
-		if len(shape) == 3 {
-			m.Channels = shape[2]
-		}
+		m := newView(shape, false).take(pixels, 0)
+		m.Caption = caption
 		return figure.Panel{Image: m}
 	}
 	images := []figure.Panel{show("y", p.MuShape, r.Data.Y), show("the estimate", estimate.Shape, estimate.Data)}
@@ -153,6 +153,6 @@ func (r sweep) picture(curve figure.Sweep) figure.Figure {
 		images = append(images, show("the truth", p.MuShape, r.Data.Mu))
 	}
 	title := curve.Title
-	curve.Title = ""
+	curve.Title, curve.Divergence = "", nil // the page has no room for it
 	return figure.Images{Title: title, Rows: [][]figure.Panel{images}, Curve: &curve}
 }
