@@ -122,8 +122,8 @@ func (p *panel) marks(g draw.GlyphStyle, x, y []float64) *plotter.Scatter {
 	return s
 }
 
-// layout places the block with its left side at x and its upper side at y, and returns where it ends.
-func (b *block) layout(x, y vg.Length) (end vg.Length, drawBlock func(*page)) {
+// draw draws the block with its left side at x and its upper side at y, and returns where it ends.
+func (b *block) draw(c *page, x, y vg.Length) (end vg.Length) {
 	n := len(b.panels)
 	plots := make([][]*plot.Plot, n)
 	for i, p := range b.panels {
@@ -133,47 +133,33 @@ func (b *block) layout(x, y vg.Length) (end vg.Length, drawBlock func(*page)) {
 		plots[i] = []*plot.Plot{p.Plot}
 	}
 	// Align gives the frames one width. It gives them one height too, which is not used.
-	column := draw.Canvas{Rectangle: rect(x, -2000, x+b.column, 0)}
-	tiles := plot.Align(plots, draw.Tiles{Rows: n, Cols: 1, PadLeft: edge, PadRight: edge}, column)
-	frame, top := b.panels[0].DataCanvas(tiles[0][0]), y
+	on := draw.Canvas{Canvas: c, Rectangle: rect(x, -2000, x+b.column, 0)}
+	tiles := plot.Align(plots, draw.Tiles{Rows: n, Cols: 1, PadLeft: edge, PadRight: edge}, on)
+	frame := b.panels[0].DataCanvas(tiles[0][0])
 	if b.title != "" {
+		on.FillText(centered(titleSize), pt(frame.Center().X, y-titleSize), fit(b.title, titleSize, frame.Size().X))
 		y -= titleRow
 	}
-	entries, x := make([]vg.Rectangle, len(b.legend)), frame.Max.X
-	for i, l := range b.legend {
+	x = frame.Max.X
+	for _, l := range b.legend {
 		w := l.Rectangle(draw.Canvas{}).Size().X
 		if x+w > frame.Max.X {
 			x, y = frame.Min.X, y-legendRow
 		}
-		entries[i] = rect(x, y, x+w, y+legendRow)
+		on.Rectangle = rect(x, y, x+w, y+legendRow)
+		l.Draw(on)
 		x += w + legendGap
 	}
 	y -= 3
-	canvases := make([]draw.Canvas, n)
 	for i, p := range b.panels {
 		t := tiles[i][0]
 		end = y - p.height - (p.DataCanvas(t).Min.Y - t.Min.Y)
-		canvases[i] = draw.Canvas{Rectangle: rect(t.Min.X, end, t.Max.X, y)}
+		on.Rectangle = rect(t.Min.X, end, t.Max.X, y)
+		p.Draw(on)
+		if !p.bare {
+			outlined(on, frameLine, p.DataCanvas(on).Path())
+		}
 		y = end - panelGap
 	}
-	return end, func(c *page) {
-		on := draw.Canvas{Canvas: c}
-		on.FillText(centered(titleSize), pt(frame.Center().X, top-titleSize), fit(b.title, titleSize, frame.Size().X))
-		for i, l := range b.legend {
-			on.Rectangle = entries[i]
-			l.Draw(on)
-		}
-		for i, p := range b.panels {
-			on.Rectangle = canvases[i].Rectangle
-			p.Draw(on)
-			if !p.bare {
-				outlined(on, frameLine, p.DataCanvas(on).Path())
-			}
-		}
-	}
-}
-
-func (b *block) alone() *drawing {
-	end, drawBlock := b.layout(0, -edge)
-	return &drawing{edge - end, drawBlock}
+	return end
 }

@@ -11,6 +11,7 @@ import (
 
 	"codeberg.org/go-pdf/fpdf"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/recorder"
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgpdf"
 	"gonum.org/v1/plot/vg/vgsvg"
@@ -19,14 +20,9 @@ import (
 )
 
 type Figure interface {
-	// plan checks the numbers and lays the figure out.
-	plan() (*drawing, error)
-}
-
-// drawing is a figure after layout. The origin of its coordinates is the left upper corner of the page.
-type drawing struct {
-	height vg.Length
-	draw   func(*page)
+	// draw checks the numbers and draws the figure on a page whose left upper corner is the origin. It returns where
+	// the figure ends.
+	draw(*page) (end vg.Length, err error)
 }
 
 // The width of every figure, 900 pixels at 120 per inch, and the white space around everything.
@@ -96,29 +92,38 @@ func Write(w io.Writer, format string, f Figure) error {
 	if f == nil {
 		return errors.New("figure: no figure given")
 	}
-	d, err := f.plan()
+	// The height of the page is known once all is drawn.
+	drawn := &recorder.Canvas{}
+	on := &page{Canvas: drawn, dpi: vectorDPI}
+	switch format {
+	case "png":
+		on.dpi = pageDPI
+	case "pdf":
+		on.widths = map[int]bool{}
+	}
+	end, err := f.draw(on)
 	if err != nil {
 		return err
 	}
-	height, on := d.height, &page{dpi: vectorDPI}
+	height := edge - end
 	var c vg.CanvasWriterTo
 	switch format {
 	case "png":
-		// A whole number of pixels.
-		height, on.dpi = vg.Length(int(height*pageDPI/72)+1)*72/pageDPI, pageDPI
+		height = vg.Length(int(height*pageDPI/72)+1) * 72 / pageDPI // a whole number of pixels
 		c = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(pageWidth, height), vgimg.UseDPI(pageDPI))}
 	case "svg":
 		c = vgsvg.New(pageWidth, height)
 	case "pdf":
-		c, on.widths = vgpdf.New(pageWidth, height), map[int]bool{}
+		c = vgpdf.New(pageWidth, height)
 	default:
 		return fmt.Errorf("figure: format %q, expected one of %s", format, strings.Join(Formats(), ", "))
 	}
-	on.Canvas = c
-	on.SetColor(white)
-	on.Fill(rect(0, 0, pageWidth, height).Path())
-	on.Translate(pt(0, height))
-	d.draw(on)
+	c.SetColor(white)
+	c.Fill(rect(0, 0, pageWidth, height).Path())
+	c.Translate(pt(0, height))
+	if err := drawn.ReplayOn(c); err != nil {
+		return err
+	}
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {
 		return err

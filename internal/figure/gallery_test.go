@@ -21,6 +21,7 @@ import (
 
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/recorder"
 )
 
 // gallery has each figure with the numbers of a real use, and with ugly ones.
@@ -318,12 +319,12 @@ func checkPDF(t *testing.T, data []byte) {
 	}
 }
 
-// recorder is a vg.Canvas that notes where texts and lines are, from the lower edge of the page.
-type recorder struct {
+// traced is a vg.Canvas that notes where texts and lines are, from the lower edge of the page.
+type traced struct {
 	up      vg.Length // the height of the origin
 	x, y    vg.Length
 	turned  bool
-	stack   []recorder
+	stack   []traced
 	color   color.Color
 	texts   []placed
 	strokes []stroked
@@ -347,32 +348,32 @@ type stroked struct {
 	path  vg.Path
 }
 
-func (p *recorder) SetLineWidth(vg.Length)             {}
-func (p *recorder) SetLineDash([]vg.Length, vg.Length) {}
-func (p *recorder) SetColor(c color.Color)             { p.color = c }
-func (p *recorder) Scale(x, y float64)                 { panic("no figure scales") }
-func (p *recorder) DrawImage(r vg.Rectangle, img image.Image) {
+func (p *traced) SetLineWidth(vg.Length)             {}
+func (p *traced) SetLineDash([]vg.Length, vg.Length) {}
+func (p *traced) SetColor(c color.Color)             { p.color = c }
+func (p *traced) Scale(x, y float64)                 { panic("no figure scales") }
+func (p *traced) DrawImage(r vg.Rectangle, img image.Image) {
 	p.images = append(p.images, drawnImage{r.Add(pt(0, p.up)), img})
 }
-func (p *recorder) Rotate(float64)        { p.turned = true }
-func (p *recorder) Translate(by vg.Point) { p.x, p.y = by.X, by.Y }
-func (p *recorder) Push()                 { p.stack = append(p.stack, recorder{x: p.x, y: p.y, turned: p.turned}) }
-func (p *recorder) Fill(path vg.Path)     { p.fills = append(p.fills, p.lifted(path)) }
-func (p *recorder) Stroke(path vg.Path)   { p.strokes = append(p.strokes, p.lifted(path)) }
-func (p *recorder) lifted(path vg.Path) stroked {
+func (p *traced) Rotate(float64)        { p.turned = true }
+func (p *traced) Translate(by vg.Point) { p.x, p.y = by.X, by.Y }
+func (p *traced) Push()                 { p.stack = append(p.stack, traced{x: p.x, y: p.y, turned: p.turned}) }
+func (p *traced) Fill(path vg.Path)     { p.fills = append(p.fills, p.lifted(path)) }
+func (p *traced) Stroke(path vg.Path)   { p.strokes = append(p.strokes, p.lifted(path)) }
+func (p *traced) lifted(path vg.Path) stroked {
 	path = slices.Clone(path)
 	for i := range path {
 		path[i].Pos.Y += p.up
 	}
 	return stroked{p.color, path}
 }
-func (p *recorder) Pop() {
+func (p *traced) Pop() {
 	last := p.stack[len(p.stack)-1]
 	p.stack = p.stack[:len(p.stack)-1]
 	p.x, p.y, p.turned = last.x, last.y, last.turned
 }
 
-func (p *recorder) FillString(f font.Face, at vg.Point, s string) {
+func (p *traced) FillString(f font.Face, at vg.Point, s string) {
 	size := f.Font.Size
 	box := rect(at.X, at.Y-0.15*size, at.X+f.Width(s), at.Y+0.65*size)
 	if p.turned {
@@ -381,32 +382,36 @@ func (p *recorder) FillString(f font.Face, at vg.Point, s string) {
 	p.texts = append(p.texts, placed{s, box.Add(pt(0, p.up))})
 }
 
-func record(t *testing.T, f Figure) (*recorder, *drawing) {
+func record(t *testing.T, f Figure) (p *traced, height vg.Length) {
 	t.Helper()
-	d, err := f.plan()
+	var drawn recorder.Canvas
+	end, err := f.draw(&page{Canvas: &drawn, dpi: pageDPI})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &recorder{up: d.height}
-	d.draw(&page{Canvas: p, dpi: pageDPI})
-	return p, d
+	height = edge - end
+	p = &traced{up: height}
+	if err := drawn.ReplayOn(p); err != nil {
+		t.Fatal(err)
+	}
+	return p, height
 }
 
 // checkLayout wants everything on the page and no two texts over each other.
 func checkLayout(t *testing.T, f Figure) {
-	p, d := record(t, f)
+	p, height := record(t, f)
 	const slack = 0.3
 	for _, drawn := range slices.Concat(p.fills, p.strokes) {
 		for _, c := range drawn.path {
-			if c.Type != vg.CloseComp && (c.Pos.X < 0 || c.Pos.Y < 0 || c.Pos.X > pageWidth || c.Pos.Y > d.height) {
-				t.Errorf("something is drawn at %v, off the page of %g x %g", c.Pos, pageWidth, d.height)
+			if c.Type != vg.CloseComp && (c.Pos.X < 0 || c.Pos.Y < 0 || c.Pos.X > pageWidth || c.Pos.Y > height) {
+				t.Errorf("something is drawn at %v, off the page of %g x %g", c.Pos, pageWidth, height)
 				break
 			}
 		}
 	}
 	for i, a := range p.texts {
-		if a.box.Min.X < 0 || a.box.Min.Y < 0 || a.box.Max.X > pageWidth || a.box.Max.Y > d.height {
-			t.Errorf("%q at %v is not on the page of %g x %g", a.s, a.box, pageWidth, d.height)
+		if a.box.Min.X < 0 || a.box.Min.Y < 0 || a.box.Max.X > pageWidth || a.box.Max.Y > height {
+			t.Errorf("%q at %v is not on the page of %g x %g", a.s, a.box, pageWidth, height)
 		}
 		for _, b := range p.texts[:i] {
 			if a.box.Min.X < b.box.Max.X-slack && b.box.Min.X < a.box.Max.X-slack && a.box.Min.Y < b.box.Max.Y &&

@@ -75,9 +75,9 @@ func (h HeatMap) scale() *axis {
 	return a
 }
 
-func (h HeatMap) plan() (*drawing, error) {
+func (h HeatMap) draw(c *page) (end vg.Length, err error) {
 	if err := h.check(); err != nil {
-		return nil, err
+		return 0, err
 	}
 	best := Minimizer(h.Values, h.Converged)
 	if !h.HasMin {
@@ -108,7 +108,7 @@ func (h HeatMap) plan() (*drawing, error) {
 	}
 	b.labelBeyond(scale, "colours", black, h.Values)
 	b.bar(colours, scale, false, false)
-	return b.alone(), nil
+	return b.draw(c, 0, -edge), nil
 }
 
 // marks marks the cells that have not converged, and those beyond the colours.

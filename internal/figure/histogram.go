@@ -76,12 +76,12 @@ func (p *panel) bins(h *plotter.Histogram, c color.RGBA) {
 	p.line(stroke(c, 1.4), append(upper, plotter.XY{X: upper[len(upper)-1].X})...)
 }
 
-func (h Histogram) plan() (*drawing, error) {
+func (h Histogram) draw(c *page) (end vg.Length, err error) {
 	if err := cmp.Or(
 		check("Samples", h.Samples, len(h.Samples), false), check("Seeds", h.Seeds, len(h.Seeds), true),
 		check("Loss", h.Loss, len(h.Loss), true),
 	); err != nil {
-		return nil, err
+		return 0, err
 	}
 	type part struct {
 		name, label string
@@ -120,7 +120,7 @@ func (h Histogram) plan() (*drawing, error) {
 	if h.Loss != nil {
 		b.everywhere("mean true loss "+number(ends[1], 4), stroke(black, 1.5), ends[1])
 	}
-	return b.alone(), nil
+	return b.draw(c, 0, -edge), nil
 }
 
 func (b *block) everywhere(name string, s draw.LineStyle, x float64) {

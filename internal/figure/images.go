@@ -77,63 +77,51 @@ func (p Panel) caption(box vg.Length) []string {
 	return wrap(p.Caption, legendSize, box+imageGap-3, captionRows)
 }
 
-func (f Images) plan() (*drawing, error) {
+func (f Images) draw(c *page) (end vg.Length, err error) {
 	if err := f.check(); err != nil {
-		return nil, err
+		return 0, err
 	}
-	y := -edge
+	y, box, on := -edge, tallest, draw.Canvas{Canvas: c}
 	if f.Title != "" {
+		title := fit(f.Title, titleSize, pageWidth-2*edge)
+		on.FillText(centered(titleSize), pt(pageWidth/2, y-titleSize), title)
 		y -= titleRow
 	}
-	var draws []func(*page)
-	box := tallest
 	for _, row := range f.Rows {
 		box = min(box, (pageWidth-2*edge+imageGap)/vg.Length(len(row))-imageGap)
 	}
 	for _, row := range f.Rows {
-		var drawRow func(*page)
-		y, drawRow = layoutRow(row, box, y)
-		draws = append(draws, drawRow)
+		y = drawRow(c, row, box, y) - rowGap
 	}
 	if f.Curve != nil {
 		b, err := f.Curve.block()
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
-		end, drawCurve := b.layout(0, y)
-		y, draws = end, append(draws, drawCurve)
+		y = b.draw(c, 0, y)
 	}
 	for _, note := range f.Notes {
 		for _, line := range wrap(note, legendSize, pageWidth-2*edge, 4) {
 			y -= captionRow
-			at := pt(edge, y+3)
-			draws = append(draws, func(c *page) { sans(legendSize).Handler.Draw(c, line, sans(legendSize), at) })
+			on.FillText(sans(legendSize), pt(edge, y+3), line)
 		}
 	}
-	return &drawing{edge - y, func(c *page) {
-		on := draw.Canvas{Canvas: c}
-		on.FillText(centered(titleSize), pt(pageWidth/2, -edge-titleSize), fit(f.Title, titleSize, pageWidth-2*edge))
-		for _, one := range draws {
-			one(c)
-		}
-	}}, nil
+	return y, nil
 }
 
-// layoutRow places images in boxes below y, their captions and the bars of their scales below them, and returns where
+// drawRow draws images in boxes below y, their captions and the bars of their scales below them, and returns where
 // the row ends.
-func layoutRow(row []Panel, box, y vg.Length) (end vg.Length, drawRow func(*page)) {
+func drawRow(c *page, row []Panel, box, y vg.Length) (end vg.Length) {
 	var tall, captions vg.Length
 	for _, p := range row {
 		_, h := p.size(box)
 		tall, captions = max(tall, h), max(captions, captionGap+captionRow*vg.Length(len(p.caption(box))))
 	}
-	end = y - tall - captions
-	var draws []func(*page)
-	x := edge
+	below := y - tall - captions
+	end = below
 	for i, p := range row {
-		at := rect(x, y-tall, x+box, y)
-		draws = append(draws, func(c *page) { p.draw(c, at) })
-		x += box + imageGap
+		x := edge + vg.Length(i)*(box+imageGap)
+		p.draw(c, rect(x, y-tall, x+box, y))
 		if p.Scale == nil || i > 0 && row[i-1].Scale == p.Scale {
 			continue
 		}
@@ -141,15 +129,10 @@ func layoutRow(row []Panel, box, y vg.Length) (end vg.Length, drawRow func(*page
 		for i+same < len(row) && row[i+same].Scale == p.Scale {
 			same++
 		}
-		width := vg.Length(same)*(box+imageGap) - imageGap
-		barEnd, drawBar := barOf(row[i:i+same], width).layout(at.Min.X-edge, y-tall-captions)
-		end, draws = min(end, barEnd), append(draws, drawBar)
+		bar := barOf(row[i:i+same], vg.Length(same)*(box+imageGap)-imageGap)
+		end = min(end, bar.draw(c, x-edge, below))
 	}
-	return end - rowGap, func(c *page) {
-		for _, one := range draws {
-			one(c)
-		}
-	}
+	return end
 }
 
 // barOf is the bar of the scale that images share.

@@ -171,7 +171,7 @@ func TestPixelsOnDots(t *testing.T) {
 
 // recordedImage is a canvas that keeps the image drawn on it.
 type recordedImage struct {
-	recorder
+	traced
 	dots image.Point
 	got  image.Image
 }

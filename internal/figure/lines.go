@@ -32,9 +32,9 @@ var lineColors = []color.RGBA{blue, vermillion, green, purple, orange, sky, blac
 // grey is the colour of series without a name.
 var grey = color.RGBA{170, 170, 170, 255}
 
-func (l Lines) plan() (*drawing, error) {
+func (l Lines) draw(c *page) (end vg.Length, err error) {
 	if len(l.Series) == 0 {
-		return nil, fmt.Errorf("figure: Series is empty, expected at least one")
+		return 0, fmt.Errorf("figure: Series is empty, expected at least one")
 	}
 	checkY, height, vertical, ys := checkPositive, 260, logAxis, []float64(nil)
 	if l.Paths {
@@ -45,7 +45,7 @@ func (l Lines) plan() (*drawing, error) {
 	for i, s := range l.Series {
 		name := fmt.Sprintf("Series[%d]", i)
 		if err := cmp.Or(checkPositive(name+".X", s.X, len(s.X)), checkY(name+".Y", s.Y, len(s.X))); err != nil {
-			return nil, err
+			return 0, err
 		}
 		xs, ys = append(xs, s.X...), append(ys, s.Y...)
 	}
@@ -71,5 +71,5 @@ func (l Lines) plan() (*drawing, error) {
 	for _, k := range slices.Backward(curves) {
 		k.draw(p)
 	}
-	return b.alone(), nil
+	return b.draw(c, 0, -edge), nil
 }

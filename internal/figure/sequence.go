@@ -20,11 +20,11 @@ type Sequence struct {
 	FitName string
 }
 
-func (f Sequence) plan() (*drawing, error) {
+func (f Sequence) draw(c *page) (end vg.Length, err error) {
 	n := len(f.X)
 	if err := cmp.Or(check("X", f.X, n, false), check("Y", f.Y, n, false), check("Fit", f.Fit, n, false),
 		check("Truth", f.Truth, n, true)); err != nil {
-		return nil, err
+		return 0, err
 	}
 	left := make([]float64, n)
 	for i, y := range f.Y {
@@ -53,5 +53,5 @@ func (f Sequence) plan() (*drawing, error) {
 	p = panel("y - estimate", min(0, slices.Min(left)), max(0, slices.Max(left)), 90)
 	p.horizontal(stroke(ink, 0.5), 0)
 	p.marks(dot, f.X, left)
-	return b.alone(), nil
+	return b.draw(c, 0, -edge), nil
 }

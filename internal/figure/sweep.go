@@ -63,12 +63,12 @@ func (s Sweep) check() error {
 	)
 }
 
-func (s Sweep) plan() (*drawing, error) {
+func (s Sweep) draw(c *page) (end vg.Length, err error) {
 	b, err := s.block()
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	return b.alone(), nil
+	return b.draw(c, 0, -edge), nil
 }
 
 // sweepHeight is that of the first panel.
@@ -184,9 +184,9 @@ type Running struct {
 // runningPoints is the approximate number of means that are drawn.
 const runningPoints = 400
 
-func (r Running) plan() (*drawing, error) {
+func (r Running) draw(c *page) (end vg.Length, err error) {
 	if err := check("Values", r.Values, len(r.Values), false); err != nil {
-		return nil, err
+		return 0, err
 	}
 	var n, mean, low, high []float64
 	var m, squares float64
@@ -226,5 +226,5 @@ func (r Running) plan() (*drawing, error) {
 		b.label(r.Zero, p.horizontal(stroke(black, 1.2, 4, 2), 0))
 	}
 	k.draw(p)
-	return b.alone(), nil
+	return b.draw(c, 0, -edge), nil
 }
