@@ -154,7 +154,7 @@ func (w *screening) drop() {
 	w.started.Free()
 	w.started = array.Batch{}
 	if w.columns != nil {
-		w.pool.parts.Release()
+		w.columns.giveBack(w.pool)
 		w.columns.Release()
 		w.columns = nil
 	}
@@ -422,10 +422,10 @@ func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here
 		return c, nil
 	}
 	var err error
-	w.pool = newPool(len(w.set))
 	if w.columns, err = s.shared.columns(dev, s.Task.Family, at, len(w.set) == len(b), read); err != nil {
 		return err
 	}
+	w.pool = w.columns.lend()
 	return s.restart(w, y)
 }
 

@@ -22,7 +22,8 @@ type sharedColumns struct {
 	dev   array.Device
 	set   space.Space
 	users atomic.Int32
-	all   allColumns // where they are few beside the rows
+	all   allColumns           // where they are few beside the rows
+	spare atomic.Pointer[pool] // of a screening that has ended, for the next one with these columns
 }
 
 func (c *sharedColumns) Structure() linops.Structure { return linops.StructureOf(c.Restricted) }
@@ -31,6 +32,7 @@ func (c *sharedColumns) use() *sharedColumns         { c.users.Add(1); return c 
 // Release frees them when the last user does.
 func (c *sharedColumns) Release() {
 	if c.users.Add(-1) == 0 {
+		c.lend().parts.Release()
 		c.all.release()
 		c.Restricted.Release()
 		c.set.Release()
@@ -170,12 +172,20 @@ type pool struct {
 	gram  [][]float64 // row i: the products with the columns up to i
 }
 
-func newPool(dim int) *pool {
-	p := &pool{place: make([]int, dim)}
-	for j := range p.place {
-		p.place[j] = -1
+// lend is the pool of the screening that has ended, or a new one.
+func (c *sharedColumns) lend() *pool {
+	if p := c.spare.Swap(nil); p != nil {
+		return p
 	}
-	return p
+	return &pool{place: slices.Repeat([]int{-1}, c.set.Dim())}
+}
+
+// giveBack takes a pool from the workspaces that have used it.
+func (c *sharedColumns) giveBack(p *pool) {
+	kept := *p
+	if *p = (pool{}); !c.spare.CompareAndSwap(nil, &kept) {
+		kept.parts.Release()
+	}
 }
 
 // join is [restrict.Parts.Join], for a set of coordinates whose products with those of a working set are handed out.
