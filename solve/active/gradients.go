@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"surepipe/array"
 	"surepipe/internal/lists"
 	"surepipe/linops"
@@ -257,7 +255,9 @@ func (s *separable) at(pulls []float64, j int, g float64) float64 {
 
 // measure sets the norm of a gradient and its margin.
 func (w *screening) measure(here separable, v *verified) {
-	v.norm, v.margin = floats.Norm(v.g, 2), math.Inf(1)
+	g := w.b.Device().Put(v.g, 1, len(v.g))
+	v.norm, v.margin = engine.Norm(g), math.Inf(1)
+	g.Free()
 	if here.owner != nil || w.lengths == nil {
 		v.margin = math.NaN()
 		return
