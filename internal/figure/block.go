@@ -47,19 +47,18 @@ type panel struct {
 	*plot.Plot
 	x, y   *axis
 	height vg.Length
-	bare   bool // without a line around the frame
+	bare   bool // without an axis to the left and a line around the frame
 }
 
-// panel adds a panel. y nil is an axis from 0 to 1 that is not seen.
+// panel adds a panel. y nil is an axis from 0 to 1, of a bare panel.
 func (b *block) panel(x, y *axis, height vg.Length) *panel {
+	p := &panel{Plot: plot.New(), x: x, y: y, height: height, bare: y == nil}
+	b.panels = append(b.panels, p)
 	x.length = b.column - marginWidth
-	hidden := y == nil
-	if hidden {
+	if p.bare {
 		x.length, y = b.column-2*edge, &axis{max: 1}
 	}
 	y.length, y.upright = height, true
-	p := &panel{Plot: plot.New(), x: x, y: y, height: height}
-	b.panels = append(b.panels, p)
 	p.BackgroundColor = nil
 	set := func(s *text.Style, size vg.Length) {
 		s.Font, s.Handler, s.Color = sans(size).Font, sans(size).Handler, ink
@@ -77,7 +76,7 @@ func (b *block) panel(x, y *axis, height vg.Length) *panel {
 		set(&to.Tick.Label, tickSize)
 		set(&to.Label.TextStyle, labelSize)
 	}
-	if hidden {
+	if p.bare {
 		p.HideY()
 	}
 	return p

@@ -75,7 +75,6 @@ const barHeight, pointShare = 9, 0.02
 // bar adds a panel with the colours of a scale. It has a pointed end where there are values beyond.
 func (b *block) bar(of colours, scale *axis, below, above bool) {
 	p := b.panel(scale, nil, barHeight)
-	p.bare = true
 	low, high, middle := scale.min, scale.max, (scale.min+scale.max)/2
 	tip := pointShare * (high - low)
 	if below {

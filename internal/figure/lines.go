@@ -36,15 +36,18 @@ func (l Lines) draw(c *page) (end vg.Length, err error) {
 	if len(l.Series) == 0 {
 		return 0, fmt.Errorf("figure: Series is empty, expected at least one")
 	}
-	checkY, height, vertical, ys := checkPositive, 260, logAxis, []float64(nil)
+	height, vertical, ys := 260, logAxis, []float64(nil)
 	if l.Paths {
 		height, vertical, ys = 300, linearAxis, []float64{0}
-		checkY = func(name string, values []float64, n int) error { return check(name, values, n, false) }
 	}
 	var xs []float64
 	for i, s := range l.Series {
 		name := fmt.Sprintf("Series[%d]", i)
-		if err := cmp.Or(checkPositive(name+".X", s.X, len(s.X)), checkY(name+".Y", s.Y, len(s.X))); err != nil {
+		err := cmp.Or(checkPositive(name+".X", s.X, len(s.X)), check(name+".Y", s.Y, len(s.X), false))
+		if !l.Paths {
+			err = cmp.Or(err, checkPositive(name+".Y", s.Y, len(s.X)))
+		}
+		if err != nil {
 			return 0, err
 		}
 		xs, ys = append(xs, s.X...), append(ys, s.Y...)

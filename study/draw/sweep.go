@@ -41,7 +41,6 @@ func (r sweep) figure(name string) figure.Figure {
 		title += " (" + about.Sigma2Method + ")"
 	}
 	if len(r.Axes) == 2 {
-		rows, cols := len(r.Axes[1].Values), len(r.Axes[0].Values)
 		h := figure.HeatMap{Title: title, XName: symbols[r.Axes[0].Name], YName: symbols[r.Axes[1].Name],
 			X: r.Axes[0].Values, Y: r.Axes[1].Values, Label: criterion.Rule().Label, OpenLabel: r.openLabel()}
 		if best.Stage == pipeline.RefineStage {
@@ -50,17 +49,19 @@ func (r sweep) figure(name string) figure.Figure {
 			h.HasMin, h.MinX, h.MinY = true, w[0], w[1]
 			h.MinValue, _ = l.Value(criterion)
 		}
-		for y := range rows {
-			for x := range cols {
-				// The sweep's points are in the order of decreasing weights.
-				l := r.Lines[(rows-1-y)*cols+cols-1-x]
-				value, stdErr := l.Value(criterion)
-				usable := l.Plain(criterion) && !math.IsNaN(value)
-				if math.IsNaN(value) {
-					value = r.largest()
-				}
-				h.Values, h.Converged = append(h.Values, value), append(h.Converged, usable)
-				h.Err = append(h.Err, stdErr)
+		n, most := len(h.X)*len(h.Y), math.Inf(-1)
+		for i := range n {
+			l := r.Lines[n-1-i] // they are in the order of decreasing weights
+			value, stdErr := l.Value(criterion)
+			if value > most {
+				most = value
+			}
+			h.Values, h.Err = append(h.Values, value), append(h.Err, stdErr)
+			h.Converged = append(h.Converged, l.Plain(criterion) && !math.IsNaN(value))
+		}
+		for i, value := range h.Values {
+			if math.IsNaN(value) { // a value that is not defined is marked like one that did not converge
+				h.Values[i] = most
 			}
 		}
 		if sum := floats.Sum(h.Err); math.IsNaN(sum) || math.IsInf(sum, 0) { // not all are known
@@ -113,18 +114,6 @@ func (r sweep) openLabel() string {
 	return "not to be relied on"
 }
 
-// largest is the largest value of the criterion. It stands for values that are not defined, whose
-// cells of the map are marked like those that did not converge.
-func (r sweep) largest() float64 {
-	most := math.Inf(-1)
-	for _, l := range r.Lines {
-		if v, _ := l.Value(r.Options.Criterion); v > most {
-			most = v
-		}
-	}
-	return most
-}
-
 // picture puts the images of a denoised image above the curve: y, the estimate, and the
 // truth where it is known. Other curves remain as they are.
 func (r sweep) picture(curve figure.Sweep) figure.Figure {
@@ -144,9 +133,7 @@ func (r sweep) picture(curve figure.Sweep) figure.Figure {
 		estimate = signal
 	}
 	show := func(caption string, shape []int, pixels []float64) figure.Panel {
-		m := newView(shape, false).take(pixels, 0)
-		m.Caption = caption
-		return figure.Panel{Image: m}
+		return figure.Panel{Image: newView(shape, false).take(pixels, 0, caption)}
 	}
 	images := []figure.Panel{show("y", p.MuShape, r.Data.Y), show("the estimate", estimate.Shape, estimate.Data)}
 	if r.Data.Mu != nil {

@@ -46,8 +46,8 @@ func (v *view) frame(asked int) int {
 }
 
 // take is a frame of an array, complex numbers by their absolute values.
-func (v *view) take(x []float64, frame int) figure.Image {
-	m := figure.Image{Rows: v.rows, Cols: v.cols, Channels: v.channels}
+func (v *view) take(x []float64, frame int, caption string) figure.Image {
+	m := figure.Image{Caption: caption, Rows: v.rows, Cols: v.cols, Channels: v.channels}
 	n := v.rows * v.cols * v.channels
 	if !v.complex {
 		m.Pixels = x[frame*n : (frame+1)*n]
@@ -61,8 +61,8 @@ func (v *view) take(x []float64, frame int) figure.Image {
 
 // difference is a - b of a frame, complex numbers by the absolute values of their differences. That
 // of colours is the mean over the channels.
-func (v *view) difference(a, b []float64, frame int) figure.Image {
-	m := v.take(floats.SubTo(make([]float64, len(a)), a, b), frame)
+func (v *view) difference(a, b []float64, frame int, caption string) figure.Image {
+	m := v.take(floats.SubTo(make([]float64, len(a)), a, b), frame, caption)
 	if v.channels == 1 {
 		m.Channels = 0
 		return m
@@ -86,23 +86,19 @@ func (v *view) compare(asked int, name string, y, estimate, truth []float64) [][
 	if v.channels == 3 {
 		of = ", mean of the channels"
 	}
-	captioned := func(m figure.Image, caption string) figure.Image {
-		m.Caption = caption
-		return m
-	}
 	var images, maps []figure.Image
 	if y != nil {
-		images = append(images, captioned(v.take(y, at), "y"+kind))
+		images = append(images, v.take(y, at, "y"+kind))
 	}
-	images = append(images, captioned(v.take(estimate, at), name+kind))
+	images = append(images, v.take(estimate, at, name+kind))
 	if truth != nil {
-		images = append(images, captioned(v.take(truth, at), "truth"+kind))
+		images = append(images, v.take(truth, at, "truth"+kind))
 	}
 	if y != nil {
-		maps = append(maps, captioned(v.difference(y, estimate, at), "residual: y − "+name+of))
+		maps = append(maps, v.difference(y, estimate, at, "residual: y − "+name+of))
 	}
 	if truth != nil {
-		maps = append(maps, captioned(v.difference(estimate, truth, at), "error: "+name+" − truth"+of))
+		maps = append(maps, v.difference(estimate, truth, at, "error: "+name+" − truth"+of))
 	}
 	// y, which is noisy, does not set the scale of the images.
 	settled := images
@@ -166,5 +162,5 @@ func Middle(shape []int, isComplex bool, x []float64) (rows, cols, channels int,
 	if v == nil {
 		return 0, 0, 0, nil, false
 	}
-	return v.rows, v.cols, v.channels, v.take(x, v.frame(NoFrame)).Pixels, true
+	return v.rows, v.cols, v.channels, v.take(x, v.frame(NoFrame), "").Pixels, true
 }
