@@ -51,8 +51,8 @@ func newRecorded(ctx context.Context, p engine.Problem, _ engine.Options) (engin
 	case p.Loss != nil:
 		return nil, fmt.Errorf("solve: active sets need a quadratic loss; use ista or fista")
 	case !Serves(p.R):
-		return nil, fmt.Errorf("solve: active sets need a regularizer that is a sum of |b_j|, b_j^2 and b_j >= 0, " +
-			"or of norms of groups; use ista, fista or admm")
+		return nil, fmt.Errorf("solve: active sets need a regularizer that is a sum of |b_j|, b_j^2 and b_j >= 0, "+
+			"or of norms of groups of up to %d coordinates; use ista, fista or admm", limits.MostFactored)
 	}
 	return gradient.New(ctx, "active-set", p, true)
 }

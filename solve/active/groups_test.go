@@ -10,8 +10,11 @@ import (
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/active"
+	"surepipe/solve/internal/limits"
 	"surepipe/solve/internal/roomtest"
 	"surepipe/solve/solvetest"
 )
@@ -42,6 +45,26 @@ func groupViolation(x *mat.Dense, y, b []float64, groups [][]int, w []float64) f
 		}
 	}
 	return most
+}
+
+// A group is one for active sets up to the number of coordinates of which a Gram matrix is factorized, or where it is
+// not penalized.
+func TestLargeGroupsAreLeftToGradientSteps(t *testing.T) {
+	dev := array.NewHost()
+	for _, c := range []struct {
+		size   int
+		weight float64
+		serves bool
+	}{{limits.MostFactored, 1, true}, {limits.MostFactored + 1, 1, false}, {limits.MostFactored + 1, 0, true}} {
+		r, err := prox.NewGroupL2(dev, c.size+2, 1, [][]int{lists.Upto(c.size)}, []float64{c.weight})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := active.Serves(r); got != c.serves {
+			t.Errorf("%d coordinates of weight %g: %v", c.size, c.weight, got)
+		}
+		prox.Release(r)
+	}
 }
 
 // A path of the group LASSO is exact at every weight, as a solve of its own says and as the
