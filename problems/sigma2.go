@@ -91,13 +91,17 @@ func LowRankOf(name string, data Data) (m NoiseMatrix, sparse, ok bool) {
 	return NoiseMatrix{Y: data.Y, Rows: data.YShape[0], Columns: data.YShape[1]}, o.Sparse, true
 }
 
+// sparsestSequence is the number of places for each value of a sequence up to which it is looked at: beyond, hardly a
+// value has a neighbour.
+const sparsestSequence = 64
+
 // SequenceOf is y as a sequence in its order, NaN where a value is missing; ok is false where it is none.
 func SequenceOf(name string, data Data) (y []float64, ok bool) {
 	o, ok := observedBy(name, data)
 	if ok && o.Sequence() && data.At == nil && data.Indices == nil {
 		return data.Y, true
 	}
-	if !ok || !o.Selected() || len(o.Whole) != 1 {
+	if !ok || !o.Selected() || len(o.Whole) != 1 || o.Whole[0] > sparsestSequence*len(o.Places) {
 		return nil, false
 	}
 	y = slices.Repeat([]float64{math.NaN()}, o.Whole[0])
