@@ -95,12 +95,14 @@ def drawn(problem, *size, spec=None):
     return make
 
 
-def observed(program):
-    """LASSO of 2500 x 5000, also as X.npy and y.npy."""
-    drawn("lasso", "--d", "2500")(program)
-    with np.load("data.npz") as z:
-        np.save("X.npy", z["X"])
-        np.save("y.npy", z["y"])
+def table(d, p):
+    """Data of a LASSO, also as X.npy and y.npy."""
+    def make(program):
+        drawn("lasso", "--d", d, "--p", p)(program)
+        with np.load("data.npz") as z:
+            np.save("X.npy", z["X"])
+            np.save("y.npy", z["y"])
+    return make
 
 
 def timed(name, work):
@@ -283,7 +285,11 @@ rows = {
     "cox": (lambda p: losses(20000, 50, "cox"), "sweep --problem lasso --loss cox --data data.npz --criterion aic", glmnet("cox")),
     "logistic-5000": (lambda p: losses(5000, 5000, "logistic", 0.6), f"{arrays} logistic {fifty}", glmnet("binomial", ratio)),
     "logistic-sparse": (lambda p: words(), f"{arrays} logistic {fifty}".replace("X.npy", "X.npz"), glmnet("binomial", ratio)),
-    "lasso-0.01max": (observed, "run --problem lasso --data data.npz --lambda 0.01max", glmnet("gaussian", "lambda.min.ratio = 0.01")),
+    "lasso-0.01max": (table("2500", "5000"), "run --problem lasso --data data.npz --lambda 0.01max", glmnet("gaussian", "lambda.min.ratio = 0.01")),
+    "lasso-path": (table("2500", "5000"), "sweep --problem lasso --data data.npz --lambda 0.01max:max:100 --refine 0",
+                   glmnet("gaussian", "lambda.min.ratio = 0.01")),
+    "lasso-wide": (table("1000", "100000"), "sweep --problem lasso --data data.npz --lambda 0.1max:max:100 --refine 0",
+                   glmnet("gaussian", "lambda.min.ratio = 0.1")),
 }
 # those that take minutes
 minutes = {
