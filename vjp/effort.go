@@ -44,7 +44,7 @@ type enough struct {
 // which what is allowed may fall by fallsBy, as from one attempt to the next; mostRounds bounds the attempts until a
 // solution is certified.
 const (
-	firstGuess = 64
+	firstGuess = 4
 	growth     = 1.5
 	fallsBy    = 0.8
 	mostRounds = 4
