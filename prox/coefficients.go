@@ -16,6 +16,7 @@ type Numbers struct {
 	List []float64
 }
 
+// At is the number of coordinate j.
 func (c *Numbers) At(j int) float64 {
 	if c.List == nil {
 		return c.One
