@@ -33,7 +33,7 @@ type Question struct {
 	Arrays  Arrays          `json:"arrays,omitzero" jsonschema:"arrays in place of files"`
 	Spec    string          `json:"spec,omitempty" jsonschema:"the text of a specification, not options.problem"`
 	// Columns are used in warnings and tables of coefficients.
-	Columns []string `json:"columns,omitempty" jsonschema:"names of X's columns, by default x0, x1, ..., or of a matrix"`
+	Columns []string `json:"columns,omitempty" jsonschema:"names of X's columns, x0, x1, ... by default, or a matrix's"`
 	// BlackBox stands for a function of the client in the place of a problem.
 	BlackBox bool `json:"black_box,omitempty" jsonschema:"the estimator is the client's: see callbacks"`
 	// Name is what notifications call the estimator.
