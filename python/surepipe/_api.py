@@ -44,7 +44,9 @@ def request(problem, given, black_box=None):
             given[k] = os.path.abspath(given[k])
     if "groups" in arrays and (problem not in (None, "group-lasso") or black_box):
         arrays["row_groups"] = labels("groups", arrays.pop("groups"))  # of the observations, not of the columns
-    data, table, more = given.pop("data", None), None, {k: given.pop(k) for k in ("columns",) if k in given}
+    data, table, more = given.pop("data", None), None, {}
+    if "columns" in given:
+        more["columns"] = given.pop("columns")
     if hasattr(data, "to_csv"):
         table = data
         if "row_groups" in arrays:
@@ -70,7 +72,7 @@ def request(problem, given, black_box=None):
         path = os.path.join(r.worker.folder, r.name + ".csv")
         r.files.append(path)
         table.to_csv(path, index=False)
-        r.frame = path, table.index.tolist()
+        r.frame = path, table.index
         r.question["options"]["data"] = path
     r.several = several
     return r

@@ -277,7 +277,7 @@ def rename(error, files, frame=()):
         with open(frame[0], encoding="utf-8", newline="") as f:
             reader = csv.reader(f)
             next(reader)
-            for row in frame[1]:
+            for row in frame[1].tolist():
                 lines[reader.line_num + 1] = row
                 next(reader, None)
     for path in files:
