@@ -161,7 +161,7 @@ func NewPlan(estimator string, queries, d int) (Plan, error) {
 }
 
 func firstProbes(share float64) int {
-	const most, least, usual = 24, 6, 0.1
+	const most, least, usual = 24, 6, 0.2
 	if !(share > usual) {
 		return most
 	}

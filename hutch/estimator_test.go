@@ -65,7 +65,7 @@ func TestEveryListedEstimatorHasAPlan(t *testing.T) {
 }
 
 func TestFewerProbesBeginALooserEstimate(t *testing.T) {
-	for share, want := range map[float64]int{0.001: 24, 0.1: 24, 0.11: 20, 0.15: 11, 0.2: 6, 0.33: 6, 100: 6} {
+	for share, want := range map[float64]int{0.001: 24, 0.2: 24, 0.22: 20, 0.3: 11, 0.4: 6, 0.66: 6, 100: 6} {
 		for _, e := range []struct {
 			name string
 			want int

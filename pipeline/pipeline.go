@@ -144,8 +144,8 @@ type Pipeline struct {
 // Hutchinson's.
 const Auto = "auto"
 
-// DefaultTraceError is the default of Options.TraceError.
-const DefaultTraceError = 0.1
+// DefaultTraceError is the default of Options.TraceError: the error bar is at most 2% longer than with the exact trace.
+const DefaultTraceError = 0.2
 
 // New returns a pipeline for samples that are solved by solver. The length of the samples, the
 // device and the origin are those of the solver's problem. The caller keeps the solver and

@@ -157,7 +157,7 @@ func (s *sweep) edge(place []int) []int {
 const pointShare = 0.1
 
 // pointTraceError is the share for [hutch.Estimator].First at points: 8 probes.
-const pointTraceError = 0.18
+const pointTraceError = 0.36
 
 func (s *sweep) effort() vjp.Effort {
 	if !s.o.Estimate || s.f.BlackBox != nil || s.f.Settings.Derivative == vjp.Unrolled {

@@ -285,7 +285,7 @@ func (e *estimation) traceFlags() []cli.Flag {
 			"form, else hutchinson), " + strings.Join(hutch.Estimators(), ", "),
 			Values: append([]string{pipeline.Auto}, hutch.Estimators()...)},
 		{Name: "queries", To: &t.Queries, Usage: "products with the Jacobian that the trace estimator may use, or " +
-			"auto: as many as --trace-error requires, 24 or more where it is 0.1 and 6 or more from 0.2 on",
+			"auto: as many as --trace-error requires, 24 or more up to 0.2 and 6 or more from 0.4 on",
 			Values: []string{"auto"}},
 		{Name: "trace-error", To: &t.Error, Usage: "with --queries auto: stop when the trace's contribution to " +
 			"SURE's standard error is this share of SURE's own; where sigma2 is unknown, sigma2_df stands in for it"},
