@@ -12,16 +12,14 @@ import (
 	"surepipe/problems/spec"
 )
 
-// Named is a problem with a name: its embedded specification, and the information needed to read
-// its data. A named problem is registered in one place, the table of [Registered].
+// Named is a problem with a name: its embedded specification, with a second one, specs/NAME-gaps.yaml, where
+// Layout.Gaps, and the information needed to read its data. A named problem is registered in one place, the table of
+// [Registered].
 type Named struct {
 	// Name is the name that [New] takes. The specification is specs/NAME.yaml.
 	Name string
 	// Layout describes the arrays of the problem.
 	Layout
-	// WithGaps is the embedded specification of a sequence with missing values, where Data.Indices are the
-	// places of the others; empty where there is none.
-	WithGaps string
 	// Mixed is the regularizer of a specification with the alpha of Data.Mix; nil where there is none.
 	Mixed func(alpha float64) string
 }
@@ -35,19 +33,19 @@ var (
 		YRank: 2, YShape: "(m, n)", Frames: true}
 	completion = Layout{Arrays: "y (d), indices (d, places in the row-major\nm x n matrix), shape (m, n)",
 		Selection: true, YRank: 1, YShape: "(d,)"}
-	picture = Layout{Arrays: "y (m x n), or m x n x 3 in colours", YRank: 2, YShape: "(m, n)", Colours: true,
-		Isotropic: true}
+	picture = Layout{Arrays: "y (m x n), or m x n x 3 in colours; with gaps y (d),\nindices (d, the places of its " +
+		"values, row by row), shape (m, n)", YRank: 2, YShape: "(m, n)", Colours: true, Isotropic: true, Gaps: true}
 	analyzed = Layout{Arrays: "X (d x p), y (d), D (q x p; a sparse one by --D)",
 		Design: true, Analysis: true, YRank: 1, YShape: "(d,)"}
 	oneSequence = Layout{Arrays: "y (n); with gaps y (d), indices (d, the places\nof its values), shape (1, n)",
-		YRank: 1, YShape: "(n,)"}
+		YRank: 1, YShape: "(n,)", Gaps: true}
 	trend  = ofOrders(oneSequence, 0, spec.MostDifferences-1)
 	placed = Layout{
 		Arrays: oneSequence.Arrays + "; at (n), the\nplaces of all values, if they are not evenly spaced",
-		YRank:  1, YShape: "(n,)", Places: true, Orders: Orders{Least: 1, Most: spec.MostDifferences},
+		YRank:  1, YShape: "(n,)", Gaps: true, Places: true, Orders: Orders{Least: 1, Most: spec.MostDifferences},
 	}
 	sequence = Layout{Arrays: "y (n), or y (m x n), m sequences; with gaps\ny (d), indices (d, the places of its " +
-		"values), shape (1, n)", YRank: 1, YShape: "(n,)", Rows: true}
+		"values), shape (1, n)", YRank: 1, YShape: "(n,)", Gaps: true, Rows: true}
 	series = Layout{Arrays: "y (f x h x w), a series of f images", YRank: 3, YShape: "(f, h, w)"}
 )
 
@@ -66,10 +64,10 @@ var registered = []Named{
 	{Name: "matrix-completion", Layout: completion},
 	{Name: "robust-pca", Layout: video},
 	{Name: "local-low-rank", Layout: series},
-	{Name: "tv1d", Layout: sequence, WithGaps: "tv1d-gaps"},
+	{Name: "tv1d", Layout: sequence},
 	{Name: "tv2d", Layout: picture},
-	{Name: "trend1d", Layout: trend, WithGaps: "trend1d-gaps"},
-	{Name: "whittaker", Layout: placed, WithGaps: "whittaker-gaps"},
+	{Name: "trend1d", Layout: trend},
+	{Name: "whittaker", Layout: placed},
 	{Name: "fused-lasso", Layout: regression},
 	{Name: "generalized-lasso", Layout: analyzed},
 }
@@ -154,8 +152,8 @@ func specification(name string, d Data) (s *spec.Spec, named *Named, err error) 
 		return nil, nil, errUnknown(name)
 	}
 	n := &registered[i]
-	if name = n.Name; n.WithGaps != "" && d.Indices != nil {
-		name = n.WithGaps
+	if name = n.Name; n.Gaps && d.Indices != nil {
+		name += "-gaps"
 	}
 	s = n.parse(name)
 	if d.Mix != nil && n.Mixed != nil {
@@ -224,6 +222,9 @@ func (n *Named) check(data Data) error {
 			rank++
 		}
 	}
+	if n.Gaps && data.Indices != nil {
+		rank, expected = 1, "shape (d,), the values at \"indices\""
+	}
 	several := outcomesOf(data.Loss, data)
 	if several > 0 && !n.Design {
 		return fmt.Errorf("the %s loss is for regressions: expected %s or a specification", data.Loss.Name,
@@ -241,18 +242,15 @@ func (n *Named) check(data Data) error {
 		if len(data.Y) != d*max(several, 1) {
 			return fmt.Errorf("array \"y\" has %d values, expected %d: \"X\" has shape (%d, %d)", len(data.Y), d, d, p)
 		}
-	case n.Sequence() && data.Indices != nil && len(data.YShape) != 1:
-		return fmt.Errorf("array \"y\" has shape %s, expected (d,), the values of one sequence at \"indices\"",
-			ndarray.ShapeString(data.YShape))
-	case n.Sequence() && data.Indices != nil && (len(data.Shape) != 1 || len(data.Indices) != len(data.Y)):
+	case n.Gaps && data.Indices != nil && (len(data.Shape) != n.YRank || len(data.Indices) != len(data.Y)):
 		return fmt.Errorf("arrays \"indices\" of %d values and \"shape\" of %d, expected %d, as many as \"y\", "+
-			"and 1, the length of the sequence", len(data.Indices), len(data.Shape), len(data.Y))
+			"and %d, the axes of the whole", len(data.Indices), len(data.Shape), len(data.Y), n.YRank)
 	case n.Selection && data.Indices == nil:
 		return fmt.Errorf("array \"indices\" is missing, expected the places of the %d values of \"y\"", len(data.Y))
 	case n.Selection && len(data.Indices) != len(data.Y):
 		return fmt.Errorf("array \"indices\" has %d values, expected %d, as many as \"y\"", len(data.Indices),
 			len(data.Y))
-	case n.Rows && data.YShape[rank-1] < 2:
+	case n.Rows && data.Indices == nil && data.YShape[rank-1] < 2:
 		return fmt.Errorf("array \"y\" has shape %s, expected sequences of at least 2 values",
 			ndarray.ShapeString(data.YShape))
 	}

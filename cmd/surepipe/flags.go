@@ -143,7 +143,7 @@ func (e *estimation) dataFlags() []cli.Flag {
 			"texts or numbers, that is 1 (default: the second in alphabetical order)"},
 		{Name: "na", To: &t.NA, Usage: naFlag},
 		{Name: "missing", To: &t.Missing, Usage: "in a table: what to do about missing values: error, drop (leave " +
-			"out such rows; of a sequence, estimate such values) or mean (in X, the mean of the column; rows " +
+			"out such rows; of a sequence or an image, estimate them) or mean (in X, the mean of the column; rows " +
 			"without a response are left out)"},
 		{Name: "X", To: &e.X, Usage: "a `file` with X, dense or sparse, which replaces that of --data"},
 		{Name: "D", To: &e.D, Usage: "generalized-lasso: a `file` with D, dense or sparse, which replaces that of " +

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,6 +89,52 @@ func TestSequencesWithGaps(t *testing.T) {
 				dates.Levels[0] != "2020-01-01" || dates.Levels[29] != "2022-06-01" {
 				t.Errorf("%s: %+v, %v, %v", problem, dates, err, missing)
 			}
+		}
+	}
+}
+
+// Pixels that are missing leave a selection of an image: the fit is that of the specification with a mask, from an array
+// with NaN, from one of the others with their places, and from a table with empty cells.
+func TestImagesWithGaps(t *testing.T) {
+	const rows, cols = 12, 9
+	dir, rng := t.TempDir(), rand.New(rand.NewPCG(1, 2))
+	y, mask := make([]float64, rows*cols), make([]float64, rows*cols)
+	whole, seen, places, table := slices.Clone(y), []float64(nil), []float64(nil), strings.Builder{}
+	for i := range y {
+		y[i], mask[i], whole[i] = float64(i%cols/4)+0.3*rng.NormFloat64(), 1, math.NaN()
+		if rng.IntN(4) == 0 {
+			mask[i] = 0
+		} else {
+			whole[i], seen, places = y[i], append(seen, y[i]), append(places, float64(i))
+			fmt.Fprintf(&table, "%.17g", y[i])
+		}
+		table.WriteString(map[bool]string{true: "\n", false: ","}[i%cols == cols-1])
+	}
+	masked, array, entries := filepath.Join(dir, "mask.npz"), filepath.Join(dir, "y.npy"), filepath.Join(dir, "y.npz")
+	for _, err := range []error{
+		dataio.WriteNPZ(masked, floats("y", y, rows, cols), floats("mask", mask, rows, cols)),
+		dataio.WriteNPY(array, floats("y", whole, rows, cols)),
+		dataio.WriteNPZ(entries, floats("y", seen, len(seen)), floats("indices", places, len(seen)),
+			floats("shape", []float64{rows, cols}, 2)),
+		os.WriteFile(filepath.Join(dir, "s.yaml"), []byte("data: {file: mask.npz, y: {where: mask}}\noperator: "+
+			"{selection: {where: mask}}\nterms:\n  - operator: gradient\n    regularizer: {joint-l2: lambda}\n"), 0o666),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	common := []string{"--sigma2", "0.09", "--lambda", "0.2", "--tol", "1e-9"}
+	want := object(t, append([]string{"run", "--spec", filepath.Join(dir, "s.yaml")}, common...)...)
+	for _, data := range []string{array, entries, text(t, "y.csv", table.String())} {
+		got := object(t, append([]string{"run", "--problem", "tv2d", "--missing", "drop", "--data", data}, common...)...)
+		for _, key := range []string{"sure", "divergence", "residual"} {
+			if w, g := want[key].(float64), got[key].(float64); !(math.Abs(w-g) <= 1e-5*(1+math.Abs(w))) {
+				t.Errorf("%s: %s is %.9g, expected %.9g", data, key, g, w)
+			}
+		}
+		if told := fmt.Sprintf("%d of 108 values of the image are missing", len(y)-len(seen)); got["p"] != 108.0 ||
+			!strings.Contains(fmt.Sprint(got["warnings"]), told) {
+			t.Errorf("%s: p %v, %v", data, got["p"], got["warnings"])
 		}
 	}
 }

@@ -32,6 +32,9 @@ type Layout struct {
 	YShape string
 	// Frames says that y may be the frames of a video, (f, h, w), read as the columns of a matrix.
 	Frames bool
+	// Gaps says that values of y may be missing: y then has the others, and Data.Indices their places in an array of
+	// Data.Shape, which has YRank axes.
+	Gaps bool
 	// Rows says that y may have one more axis, and its rows are then separate sequences.
 	Rows bool
 	// Colours says that y may have one more axis, the channels of an image.
@@ -116,21 +119,30 @@ func entries(y []float64, places, shape []int) []dataio.Array {
 }
 
 // observe puts y, indices and shape in the place of a y in which NaN stands for a missing entry: a matrix, which must
-// have some, or a sequence where values may be missing.
+// have some, or a sequence or an image where values may be missing.
 func (l *loader) observe(*Data) error {
-	axes := 1
+	l.axes = l.layout.YRank
 	if l.layout.Selection {
-		axes = 2
+		l.axes = 2
 	}
-	if axes == 1 && !(l.layout.Sequence() && l.gaps()) || l.has("indices") || !l.has("y") {
-		return nil
+	if (l.layout.Selection || l.layout.Gaps && l.gaps()) && !l.has("indices") && l.has("y") {
+		if err := l.observed(l.axes); err != nil {
+			return err
+		}
 	}
+	if l.layout.Gaps && l.has("indices") {
+		l.layout.YRank, l.layout.YShape, l.layout.Rows, l.layout.Colours = 1, "(d,)", false, false
+	}
+	return nil
+}
+
+func (l *loader) observed(axes int) error {
 	return l.with("y", "(d,), or (m, n) with NaN for missing entries", func(r *dataio.Reader) error {
 		shape := ndarray.ShapeString(r.Shape())
 		switch named := l.dataSet != nil && l.dataSet.Named(); {
 		case len(r.Shape()) == axes:
-		case axes == 1 || named:
-			return nil // indices are missing, or there are several sequences
+		case l.layout.Gaps || named:
+			return nil // indices are missing, or there are several sequences or channels
 		default:
 			return input.Errorf("the file holds a single array of shape %s, expected y, indices and shape, or a "+
 				"matrix with NaN or a sparse matrix whose entries are the observations, or a table of entries and "+
@@ -142,8 +154,8 @@ func (l *loader) observe(*Data) error {
 		}
 		places := lists.Places(len(y.Data), func(c int) bool { return !math.IsNaN(y.Data[c]) })
 		switch whole := len(places) == len(y.Data); {
-		case whole && (l.files.Many || axes == 1):
-			return nil // samples of observed entries, or a sequence without gaps
+		case whole && (l.files.Many || l.layout.Gaps):
+			return nil // samples of observed entries, or no gaps
 		case whole:
 			return input.Errorf("array \"y\" has shape %s and no NaN, which stands for a missing entry: expected "+
 				"some, or y (d) with indices and shape; --problem svt denoises a whole matrix", shape)
@@ -223,9 +235,13 @@ func (l *loader) takeY(data *Data, r *dataio.Reader) error {
 	if err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(read.Data, math.IsNaN); i >= 0 && o.Sequence() && !many {
-		return input.Errorf("array \"y\" holds NaN at %s, expected finite numbers, or --missing drop to estimate "+
-			"missing ones from the others", ndarray.PlaceString(i, read.Shape))
+	if i := slices.IndexFunc(read.Data, math.IsNaN); i >= 0 && o.Gaps && !many {
+		hint := ", or --missing drop to estimate missing ones from the others"
+		if l.gaps() {
+			hint = ": --missing drop is for a single sequence, or an image in grey"
+		}
+		return input.Errorf("array \"y\" holds NaN at %s, expected finite numbers%s",
+			ndarray.PlaceString(i, read.Shape), hint)
 	}
 	if data.Y, data.YShape, data.Labels = read.Data, read.Shape, read.Labels; column {
 		data.YShape = shape[:1]
@@ -248,12 +264,10 @@ func (l *loader) takeY(data *Data, r *dataio.Reader) error {
 
 // readPlaces reads the places of the values of y, and the shape of the whole, unless nothing is missing.
 func (l *loader) readPlaces(data *Data) (err error) {
-	expected := "(2,)"
-	if !l.layout.Selection {
-		if expected = "(1,)"; !l.layout.Sequence() || !l.has("indices") {
-			return nil
-		}
+	if !l.layout.Selection && !(l.layout.Gaps && l.has("indices")) {
+		return nil
 	}
+	expected := fmt.Sprintf("(%d,)", l.axes)
 	if data.Indices, err = l.integers("indices", "(d,), places in the row-major matrix"); err != nil {
 		return err
 	}
@@ -264,7 +278,7 @@ func (l *loader) readPlaces(data *Data) (err error) {
 		return l.in("shape", fmt.Errorf("array \"shape\" has shape %s, expected %s", shape, expected))
 	}
 	n := len(data.Indices)
-	if l.layout.Sequence() && data.Shape[0] == n && slices.Equal(data.Indices, lists.Upto(n)) {
+	if l.layout.Sequence() && l.axes == 1 && data.Shape[0] == n && slices.Equal(data.Indices, lists.Upto(n)) {
 		data.Indices, data.Shape = nil, nil // there are no gaps
 	}
 	return nil

@@ -182,8 +182,10 @@ type loader struct {
 	table   *design.Data
 	entries *design.Entries
 	held    *dataio.Set
-	// Of a layout: that for this y, and of a file of y alone its depth, and its shape where it holds frames of a video.
+	// Of a layout: that for this y, the axes of an array of which y are entries, and of a file of y alone its depth,
+	// and its shape where it holds frames of a video.
 	layout Layout
+	axes   int
 	depth  dataio.Depth
 	frames []int
 }
@@ -206,7 +208,7 @@ func (l *loader) open(path string) (*dataio.Set, error) {
 	var missing *dataio.MissingCellError
 	switch {
 	case err == nil:
-	case errors.As(err, &missing) && l.layout.Sequence():
+	case errors.As(err, &missing) && l.layout.Gaps:
 		return nil, input.Errorf("%w; --missing drop estimates missing values from the others", err)
 	case errors.As(err, &missing) && l.Layout != nil && !l.layout.Design:
 		return nil, input.Errorf("%w; --problem matrix-completion takes a matrix of which some entries are missing",

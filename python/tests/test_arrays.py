@@ -84,6 +84,21 @@ def test_images_are_denoised_in_their_own_units(denoise):
     assert denoise(np.stack([noisy] * 3, axis=2), sigma2=400.0, **weight).shape == (32, 24, 3)
 
 
+def test_missing_pixels_are_filled():
+    clean = np.zeros((32, 24))
+    clean[8:24, 6:18] = 200
+    noisy, hidden = clean + 20 * rng.normal(size=clean.shape), rng.random(clean.shape) < 0.1
+    masked = np.ma.masked_array(noisy, hidden)
+    noisy[hidden] = np.nan
+    image, found = surepipe.denoise_tv(noisy, 400.0, full=True)
+    assert image.shape == clean.shape and np.mean((image - clean)[hidden] ** 2) < 800
+    assert found["d"] == np.sum(~hidden)
+    assert np.array_equal(image, surepipe.denoise_tv(masked, 400.0))
+    for f, y in ((surepipe.denoise_wavelet, noisy), (surepipe.denoise_tv, np.stack([noisy] * 3, axis=2))):
+        with pytest.raises(ValueError, match="missing pixels"):
+            f(y)
+
+
 def test_a_large_image_of_small_integers_is_not_scaled():
     noisy = (100 + 10 * rng.normal(size=(1100, 1000))).astype(np.uint8)
     assert surepipe.sigma2(noisy)["sigma2"] == pytest.approx(100, rel=0.2)

@@ -45,10 +45,12 @@ complete <- function(x, effects = "auto", lambda = NULL, criterion = NULL, stand
 denoise <- function(image, by = c("wavelets", "tv"), sigma2 = NULL, options = list()) {
   by <- match.arg(by)
   if (!is.numeric(image) || is.null(dim(image))) stop("image is no matrix or array of numbers", call. = FALSE)
-  if (anyNA(image)) stop("image has missing values", call. = FALSE)
+  gaps <- anyNA(image)
+  if (gaps && (by != "tv" || length(dim(image)) != 2))
+    stop("image has missing values: by = \"tv\" fills those of a matrix", call. = FALSE)
   arrays <- list(y = put(image))
   on.exit(unlink(unlist(lapply(arrays, function(a) a$npy))))
-  open <- utils::modifyList(named(list(sigma2 = sigma2)), options)
+  open <- utils::modifyList(named(list(sigma2 = sigma2, missing = if (gaps) "drop")), options)
   got <- call_worker("denoise", by = by, options = open, arrays = arrays, `return` = I("image"))
   fit <- of_image(got, is.null(got$summary), "surepipe_image")
   fit$noisy <- image
@@ -80,7 +82,7 @@ plot.surepipe_image <- function(x, ...) {
                                       " axes", call. = FALSE)
   old <- par(mfrow = c(1, 2), mar = c(1, 1, 2, 1))
   on.exit(par(old))
-  range <- range(x$noisy)
+  range <- range(x$noisy, na.rm = TRUE)
   for (part in c("noisy", "image")) {
     image(t(x[[part]][nrow(x[[part]]):1, ]), zlim = range, col = grey.colors(256, 0, 1), axes = FALSE, asp =
             nrow(x$image) / ncol(x$image), main = c(noisy = "as given", image = "denoised")[[part]], ...)

@@ -163,9 +163,11 @@ func (f *Source) placed(data problems.Data) bool {
 }
 
 func (f *Source) noteTable(n *study.Notes, data problems.Data) {
-	gaps, d := 0, len(data.Y)
-	if data.Indices != nil && len(data.Shape) == 1 {
-		gaps = data.Shape[0] - d
+	gaps, d, whole := 0, len(data.Y), "sequence"
+	if l, _ := LayoutOf(f.Problem); data.Indices != nil && (l.Gaps || len(data.Shape) == 1) {
+		if gaps = data.Shape[0] - d; len(data.Shape) > 1 {
+			gaps, whole = data.Shape[0]*data.Shape[1]-d, "image"
+		}
 	} else if t := data.Table; t != nil && t.Sequence != nil {
 		gaps = t.Left
 	}
@@ -175,8 +177,8 @@ func (f *Source) noteTable(n *study.Notes, data problems.Data) {
 			"neighbours of each other: operator: {selection: {indices: indices, shape: shape}} "+
 			"leaves gaps", gaps, gaps+d)
 	case gaps > 0:
-		n.Add(warning.MissingValues, "%d of %d values of the sequence are missing: they are estimated from the others",
-			gaps, gaps+d)
+		n.Add(warning.MissingValues, "%d of %d values of the %s are missing: they are estimated from the others",
+			gaps, gaps+d, whole)
 	}
 	if t := data.Table; t != nil && t.Sequence != nil {
 		f.noteSteps(n, t.Sequence, f.placed(data))

@@ -32,7 +32,7 @@ func (r *Request) checkTable(l problems.Layout) error {
 	beside := append((design.Beside{}).Options(), "success")
 	for _, option := range append([]string{"drop", "only", "categorical", "missing", "index"}, beside...) {
 		matrix := l.Selection && (option == "drop" || option == "only") && dataio.IsTable(r.Data)
-		if r.Given(option) && t.Response == "" && !(option == "missing" && l.Sequence()) && !matrix {
+		if r.Given(option) && t.Response == "" && !(option == "missing" && l.Gaps) && !matrix {
 			archive := ""
 			if slices.Contains(beside, option) {
 				archive = "; in an archive it is the array " + option

@@ -23,6 +23,10 @@ test_that("an image is closer to the truth", {
   expect_equal(fit$sigma2, 64, tolerance = 0.2)
   noisy[3] <- NA
   expect_error(denoise(noisy), "missing values")
+  filled <- quiet(denoise(noisy, by = "tv"))
+  expect_lt(abs(filled$image[3] - datasets::volcano[3]), 8)
+  expect_identical(dim(filled$image), dim(noisy))
+  plot(filled)
 })
 
 test_that("outliers are told from a matrix of low rank", {
