@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
+	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/internal/stored"
 	"surepipe/problems/spec"
@@ -100,6 +101,9 @@ func (f *Source) scan(data *Contents) error {
 	}
 	if err := f.limitMemory(m); err != nil {
 		return err
+	}
+	if err := array.UseNative(); err != nil { // the scan multiplies columns
+		return study.Bad(err)
 	}
 	z := make([]float64, m.Rows)
 	if len(data.Y) == m.Rows {
