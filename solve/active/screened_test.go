@@ -113,9 +113,9 @@ func TestScreenedGroupsAndLosses(t *testing.T) {
 		{"logistic with a free column", free, logistic, classes, 12},
 		{"logistic, groups", grouped, logistic, classes, 20},
 	} {
-		whole := pathWith(t, dev, roomtest.Dense(t, dev, d, p, x.RawMatrix().Data), c.l, c.y, c.r, c.most, weights)
+		whole := pathWith(t, dev, roomtest.Dense(t, dev, d, p, x.RawMatrix().Data), c.l, c.y, c.r, c.most, weights, 90)
 		a := roomtest.Stored(x)
-		parts := pathWith(t, dev, a, c.l, c.y, c.r, c.most, weights)
+		parts := pathWith(t, dev, a, c.l, c.y, c.r, c.most, weights, 90)
 		for i := range whole {
 			roomtest.Near(t, c.name, parts[i], whole[i], 1e-6)
 		}
@@ -129,18 +129,18 @@ func TestScreenedGroupsAndLosses(t *testing.T) {
 func pathOf(t *testing.T, dev array.Device, a linops.Operator, y []float64, r func(w float64) prox.Prox, most float64,
 	weights int) [][]float64 {
 	t.Helper()
-	return pathWith(t, dev, a, nil, y, r, most, weights)
+	return pathWith(t, dev, a, nil, y, r, most, weights, 90)
 }
 
-// pathWith is pathOf with a loss.
+// pathWith is pathOf with a loss, and with room for some columns.
 func pathWith(t *testing.T, dev array.Device, a linops.Operator, l loss.Loss, y []float64, r func(w float64) prox.Prox,
-	most float64, weights int) [][]float64 {
+	most float64, weights, room int) [][]float64 {
 	t.Helper()
 	d, _ := a.Dims()
 	observed := roomtest.On(t, dev, y)
 	weight := func(i int) float64 { return most * math.Pow(0.03, float64(i+1)/float64(weights)) }
 	base := roomtest.NewSolver(t, "active-set", solve.Problem{A: a, Loss: l, R: r(weight(0)), Device: dev},
-		solve.Options{Point: true, Columns: 90 * 8 * int64(d)})
+		solve.Options{Point: true, Columns: int64(room*8) * int64(d)})
 	var path solve.Path
 	defer path.Release()
 	var all [][]float64
@@ -195,6 +195,38 @@ func TestGradientsByTheGramMatrixTakeNoPass(t *testing.T) {
 	}
 	if passes, _ := linops.StructureOf(a).Passes.Count(); passes > 2 {
 		t.Errorf("%d passes", passes)
+	}
+}
+
+// Where few columns fit into memory, those that the path takes are read once, as the Gram matrix of all foresees them:
+// most of the others follow the first column, and are nearer to mattering at b = 0.
+func TestColumnsOfAPathAreReadOnce(t *testing.T) {
+	dev := array.NewHost()
+	const d, p, taken, weights = 64 * 100, 100, 8, 20
+	rng := rand.New(rand.NewPCG(12, 17))
+	x, y := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p)), solvetest.Gaussian(rng, d)
+	x.Apply(func(i, j int, v float64) float64 {
+		if j >= taken {
+			v += 0.7 * x.At(i, 0)
+		}
+		return v
+	}, x)
+	for i := range y {
+		for k := range taken {
+			y[i] += x.At(i, k) * math.Exp2(float64(-k)/4)
+		}
+	}
+	l1 := func(w float64) prox.Prox { return prox.NewL1(w) }
+	whole := pathOf(t, dev, linops.Operator(roomtest.Dense(t, dev, d, p, x.RawMatrix().Data)), y, l1, 8*d, weights)
+	for _, room := range []int{taken, taken + 4} {
+		a := roomtest.Stored(x)
+		parts := pathWith(t, dev, a, nil, y, l1, 8*d, weights, room)
+		for i := range whole {
+			roomtest.Near(t, "path", parts[i], whole[i], 1e-10)
+		}
+		if passes, _ := linops.StructureOf(a).Passes.Count(); passes > 2 {
+			t.Errorf("%d passes with room for %d columns, of which %d are active", passes, room, taken)
+		}
 	}
 }
 

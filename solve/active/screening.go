@@ -45,6 +45,8 @@ type screening struct {
 	// bound is that of ||A||^2 on the set where Newton steps on the loss have needed it; pulls is scratch.
 	bound *float64
 	pulls []float64
+	// within are the weights whose solutions the set has, as the Gram matrix of all columns foresees; nil without that.
+	within map[uint64]bool
 	// lengths are those of all columns, nil where they are not known, and gradients room for those of solutions.
 	lengths, gradients []float64
 }
@@ -175,6 +177,9 @@ func (w *screening) verified(key uint64) *verified {
 // expected reports whether, at these weights, no column outside of the set should violate its
 // condition.
 func (w *screening) expected(here separable) bool {
+	if w.within != nil {
+		return w.within[here.key]
+	}
 	pulls := w.grouped(here, w.g)
 	for j, g := range w.g {
 		weight := here.w.At(j)
@@ -202,7 +207,7 @@ type step struct {
 func (s *screened) advance(ctx context.Context, w *screening, y array.Batch, here separable, from engine.From) error {
 	w.ready = nil
 	if w.columns == nil || w.must != nil || !w.expected(here) {
-		if err := s.choose(ctx, w, y, here); err != nil {
+		if err := s.choose(ctx, w, y, here, from); err != nil {
 			return err
 		}
 	} else if err := s.restart(w, y); err != nil {
@@ -211,7 +216,7 @@ func (s *screened) advance(ctx context.Context, w *screening, y array.Batch, her
 	steps, more, err := s.ahead(w, here, from)
 	if err == nil && more && len(steps) < fewAhead && w.served > 0 {
 		release(steps)
-		if err = s.choose(ctx, w, y, here); err == nil {
+		if err = s.choose(ctx, w, y, here, from); err == nil {
 			steps, _, err = s.ahead(w, here, from)
 		}
 	}
@@ -359,11 +364,16 @@ func (s *screened) try(ctx context.Context, w *screening, y array.Batch, r prox.
 	return b, slopeOf(solver), nil
 }
 
-// choose puts the columns into memory that are the nearest to violating their conditions.
-func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here separable) error {
+// choose puts the columns into memory that are the nearest to violating their conditions, or those that solutions at
+// the weights here and ahead take, where the Gram matrix foresees them.
+func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here separable, from engine.From) error {
 	dev := y.Device()
 	a := s.passes
 	b := w.b.ToHost()
+	seen, err := s.foresee(ctx, w, dev, here, from)
+	if err != nil {
+		return err
+	}
 	pulls, active := make([]float64, len(b)), 0
 	here.pulls(pulls, w.g)
 	for j, v := range b {
@@ -372,6 +382,8 @@ func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here
 			pulls[j], active = math.Inf(1), active+1
 		case w.must != nil && w.must[j]:
 			pulls[j] = math.MaxFloat64
+		case seen != nil:
+			pulls[j] = seen.pull(j)
 		default:
 			pulls[j] = here.relative(j, pulls[j])
 		}
@@ -399,6 +411,10 @@ func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here
 	w.set = here.closure(restrict.Strongest(pulls, max(s.least, len(b)/oneColumnIn, columnsPerActive*active,
 		w.wanted)))
 	w.set, w.bound = here.whole(fitting(pulls, w.set, a.ColumnBytes, s.Task.Options.Columns)), nil
+	if seen != nil {
+		w.set = s.shared.around(dev, s.Task.Family, w.set)
+		w.within = seen.within(w.set)
+	}
 	clear(w.in)
 	for _, j := range w.set {
 		w.in[j] = true
@@ -421,7 +437,6 @@ func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here
 		c.all.hold()
 		return c, nil
 	}
-	var err error
 	if w.columns, err = s.shared.columns(dev, s.Task.Family, at, len(w.set) == len(b), read); err != nil {
 		return err
 	}

@@ -81,6 +81,20 @@ func (a *lastSets) keep(family *engine.Family, c *sharedColumns) {
 	}
 }
 
+// around is the set of the columns in memory that a family has chosen last, where it holds a set, else that set.
+func (a *lastSets) around(dev array.Device, family *engine.Family, set []int) []int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.last[family]
+	if c == nil || c.dev != dev {
+		return set
+	}
+	if last := c.set.Form().Set; len(restrict.Union(last, set)) == len(last) {
+		return last
+	}
+	return set
+}
+
 // columns are those of a set, which are read where no family has them. Who asks for all of the columns waits for
 // another that reads them.
 func (a *lastSets) columns(dev array.Device, family *engine.Family, set space.Space, all bool,
