@@ -174,7 +174,10 @@ func (m *FullModel) uneven(residual []float64) (u noise.Uneven, column int) {
 			*at *= p.scales[column]
 		}
 		if p.means != nil {
-			*at += p.means[column]
+			mean := p.means[column]
+			if *at += mean; math.Abs(*at) <= 0x1p-40*math.Abs(mean) {
+				*at = 0 // but for rounding errors
+			}
 		}
 	}
 	u.By = noise.ByColumn

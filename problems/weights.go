@@ -95,7 +95,7 @@ func (p *Problem) weight(name string, w Weight, maximum func() (float64, error))
 		}
 		top, err := maximum()
 		if zero := (*zeroMaximum)(nil); errors.As(err, &zero) {
-			return 0, spec.WeightErrorf(name, "is %s, but %v: expected a number", ofMax(w.Value), zero)
+			return 0, spec.WeightErrorf(name, "is %s, but %v", ofMax(w.Value), zero)
 		}
 		if err != nil {
 			return 0, err
