@@ -20,9 +20,9 @@ type Host struct {
 	fault atomic.Pointer[error] // because of which it was stopped
 }
 
-// maxPooledBytes bounds the memory that the host keeps for reuse. Beyond leastPooledBytes the host keeps
-// no more than makes up, with what is live, 9/8 of the most that was ever live at once: a phase of a
-// computation does not add the buffers of the one before it to its own.
+// maxPooledBytes bounds the memory that the host keeps for reuse. Beyond leastPooledBytes the host keeps no more than
+// a quarter of the most that was ever live at once, and no more than makes up, with what is live, 9/8 of that: a phase
+// of a computation does not add the buffers of the one before it to its own.
 const (
 	maxPooledBytes   = 2 << 30
 	leastPooledBytes = 64 << 20
@@ -90,7 +90,7 @@ func (h *Host) Alloc(k, n int) Batch {
 
 // trim drops the buffers of the pool that have not been used for longest, where it keeps too much.
 func (h *Host) trim() {
-	most := max(leastPooledBytes, h.stats.PeakBytes/8*9-h.stats.LiveBytes)
+	most := max(leastPooledBytes, min(h.stats.PeakBytes/4, h.stats.PeakBytes/8*9-h.stats.LiveBytes))
 	for h.stats.PooledBytes > most {
 		oldest := 0
 		for size, free := range h.pool {
@@ -129,6 +129,7 @@ func (h *Host) Free(b Batch) {
 		h.frees++
 		buf.since = h.frees
 		h.pool[size] = append(h.pool[size], buf)
+		h.trim()
 	}
 }
 

@@ -2,9 +2,11 @@ package hutch
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 )
 
 // Leverages holds what probes say of the diagonal h_i = M_ii of a matrix M with 0 <= M <= I, such as
@@ -38,23 +40,46 @@ type leverageSums struct {
 	mu          sync.Mutex
 	d           int
 	count       [groups]int
-	sum, square [groups][]float64
+	sum, square [groups]multiples
 }
 
 // quantum is the unit of the sums. Multiples of it are added without rounding errors while the sum
 // is below 2^53 units: in any order to the same bits.
-const quantum = 0x1p-32
+const quantum = 0x1p-27
 
-func exactly(x float64) float64 {
-	const shift = 3 * quantum * 0x1p51
-	return float64(x+shift) - shift
+// multiples are multiples of the quantum, in 4 bytes each until one of them takes more.
+type multiples struct {
+	short []int32
+	long  []float64
 }
 
-func rows(b array.Batch, f func(i int, x []float64)) {
-	x := make([]float64, b.N())
-	for i := range b.K() {
-		b.Device().Download(x, b.Rows(i, i+1))
-		f(i, x)
+func (m *multiples) at(i int) float64 {
+	if m.long != nil {
+		return m.long[i] * quantum
+	}
+	return float64(m.short[i]) * quantum
+}
+
+// add adds the values of x, or their squares, each rounded to a multiple.
+func (m *multiples) add(x []float64, squared bool) {
+	if m.short == nil && m.long == nil {
+		m.short = make([]int32, len(x))
+	}
+	for i, v := range x {
+		if squared {
+			v *= v
+		}
+		v = math.RoundToEven(v / quantum)
+		if m.long == nil {
+			sum := float64(m.short[i]) + v
+			if math.Abs(sum) <= math.MaxInt32 {
+				m.short[i] = int32(sum)
+				continue
+			}
+			m.long = lists.Map(m.short, func(v int32) float64 { return float64(v) })
+			m.short = nil
+		}
+		m.long[i] += v
 	}
 }
 
@@ -62,14 +87,8 @@ func (l *leverageSums) add(probe int, x []float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	group := probe % groups
-	if l.sum[group] == nil {
-		l.sum[group], l.square[group] = make([]float64, l.d), make([]float64, l.d)
-	}
-	sum, square := l.sum[group][:len(x)], l.square[group][:len(x)]
-	for i, v := range x {
-		sum[i] += exactly(v)
-		square[i] += exactly(v * v)
-	}
+	l.sum[group].add(x, false)
+	l.square[group].add(x, true)
 	l.count[group]++
 }
 
@@ -77,7 +96,16 @@ func (l *leverageSums) add(probe int, x []float64) {
 // images.
 func (l *leverageSums) random(first int, g, image array.Batch) {
 	g.Device().Mul(g, g, image)
-	rows(g, func(j int, x []float64) { l.add(first+j, x) })
+	var copied []float64
+	for i := range g.K() {
+		x, ok := g.HostRow(i)
+		if !ok {
+			copied = slices.Grow(copied, g.N())[:g.N()]
+			x = copied
+			g.Device().Download(x, g.Rows(i, i+1))
+		}
+		l.add(first+i, x)
+	}
 }
 
 // ShowsDiagonal reports whether the estimator's random probes show the diagonal: those of a plan that

@@ -46,7 +46,8 @@ func (e *entries) errors(f func(i int, h float64) float64) (group [groups]float6
 			a, b = 1/(v*information), e.alpha*dv/(2*v*v*information)
 		}
 		for k, n := range e.sums.count {
-			sum, square := e.sums.sum[k][i]-float64(n)*t, e.sums.square[k][i]-2*t*e.sums.sum[k][i]+float64(n)*t*t
+			all := e.sums.sum[k].at(i)
+			sum, square := all-float64(n)*t, e.sums.square[k].at(i)-2*t*all+float64(n)*t*t
 			group[k] += slope / d * (a*sum + b*(square-float64(n)*e.s2[i]))
 		}
 	}
@@ -81,8 +82,10 @@ func (e *entries) controlled(influence [groups]float64) (rest [groups]float64, o
 	free, lever, explained := groups-1, 0.0, 0.0
 	if !math.IsNaN(e.total) {
 		var traces [groups]float64
-		for b, sum := range e.sums.sum {
-			traces[b] = floats.Sum(sum)
+		for b := range traces {
+			for i := range e.d {
+				traces[b] += e.sums.sum[b].at(i)
+			}
 		}
 		off, mean := centered(traces)
 		if square := floats.Dot(off[:], off[:]); square > 0 {

@@ -148,10 +148,10 @@ func (l *Leverages) newEntries() *entries {
 	n := float64(e.m)
 	for i := range d {
 		mean, square := 0.0, 0.0
-		for b, sum := range l.sums.sum {
-			if sum != nil {
-				mean += sum[i] / n
-				square += l.sums.square[b][i] / n
+		for b, count := range l.sums.count {
+			if count > 0 {
+				mean += l.sums.sum[b].at(i) / n
+				square += l.sums.square[b].at(i) / n
 			}
 		}
 		e.mean[i], e.s2[i] = mean, max(square-mean*mean, 0)*n/(n-1)
@@ -365,9 +365,9 @@ func (e *entries) value(f func(i int, h float64) float64, i int, sums *[groups +
 	square := e.s2[i]*(m-1) + m*e.mean[i]*e.mean[i]
 	for b, n := range e.sums.count {
 		left := m - float64(n)
-		t := (m*e.mean[i] - e.sums.sum[b][i]) / left
+		t := (m*e.mean[i] - e.sums.sum[b].at(i)) / left
 		if !plain {
-			t = e.maximum(i, e.weight(left), t, (square-e.sums.square[b][i])/left-t*t, e.t[i])
+			t = e.maximum(i, e.weight(left), t, (square-e.sums.square[b].at(i))/left-t*t, e.t[i])
 		}
 		sums[b] += continued(f, i, known+t)
 	}

@@ -198,6 +198,37 @@ func TestMeansOfTheDiagonalDoNotDependOnBatches(t *testing.T) {
 	}
 }
 
+// Sums are multiples of the quantum in any order, also where they are large, and not numbers where one is none.
+func TestMultiplesAreExact(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	var forth, back multiples
+	var all [][]float64
+	for k := range 40 {
+		x := []float64{rng.NormFloat64(), 0.25, 1e-9, float64(k), 0}
+		all = append(all, x)
+		forth.add(x, true)
+	}
+	for k := range all {
+		back.add(all[len(all)-1-k], true)
+	}
+	if forth.long == nil || forth.at(1) != 40*0.0625 || forth.at(2) != 0 || forth.at(3) != 39*40*79/6 {
+		t.Errorf("sums %v, %v", forth.short, forth.long)
+	}
+	for i := range all[0] {
+		exact := 0.0
+		for _, x := range all {
+			exact += x[i] * x[i]
+		}
+		if forth.at(i) != back.at(i) || math.Abs(forth.at(i)-exact) > 20*quantum {
+			t.Errorf("entry %d: %v forth, %v back, exactly %v", i, forth.at(i), back.at(i), exact)
+		}
+	}
+	forth.add([]float64{0, math.NaN(), 0, 0, 0}, false)
+	if !math.IsNaN(forth.at(1)) || forth.at(3) != 39*40*79/6 {
+		t.Errorf("with NaN: %v", forth.long)
+	}
+}
+
 // The mean of the diagonal itself is the trace over d: it needs no correction.
 func TestMeanOfTheDiagonalIsTheTrace(t *testing.T) {
 	forLeverageCases(t, func(t *testing.T, c leverageCase) {

@@ -57,8 +57,8 @@ type Options struct {
 	// then too small by at most Share sqrt(d/2). 0 stands for DefaultShare.
 	Share float64
 	// Diagonal also accumulates what the random probes say of the diagonal of M, for
-	// [Run.Leverages]. It costs some 20 numbers for each of the d entries, and a few operations on each
-	// for every probe. Plans that project their probes off a sketch do not accumulate it.
+	// [Run.Leverages]. It costs some 20 numbers of 4 bytes for each of the d entries, and a few operations
+	// on each for every probe. Plans that project their probes off a sketch do not accumulate it.
 	Diagonal bool
 	// Batch is the largest number of vectors that [Trace] gives the oracle at a time; 0 stands for
 	// DefaultBatch. The result does not depend on it.

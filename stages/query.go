@@ -55,7 +55,7 @@ const fewest = 2
 // sweepBytes is the memory of a sweep on a device without a bound where one probe takes a large part
 // of it: such probes are swept one sweep at a time, since the device shares each among all
 // processors, and those that take more than all of it one probe at a time.
-const sweepBytes = 1 << 30
+const sweepBytes = 1 << 29
 
 // probeBytes is the memory of a probe of a phase: that of the sweep for it, and the probe and its
 // image unless it is used by its moments.

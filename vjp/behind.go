@@ -29,13 +29,13 @@ type place struct {
 	small     float64 // the tolerance of an incomplete factor
 }
 
+// newPlace takes v over.
 func newPlace(r prox.Prox, v array.Batch, eta float64) (*place, error) {
 	dev := v.Device()
-	at := &place{v: dev.Alloc(1, v.N()), z: dev.Alloc(1, v.N()), eta: eta}
+	at := &place{v: v, z: dev.Alloc(1, v.N()), eta: eta}
 	var undo cleanup
 	defer undo.run()
 	undo.add(at.release)
-	dev.Copy(at.v, v)
 	var err error
 	if at.j, err = r.Linearize(at.z, v, eta); err != nil {
 		return nil, err
@@ -98,9 +98,11 @@ func (at *place) take() prox.Derivative {
 
 func (at *place) release() {
 	array.Free(at.v, at.z)
+	at.v, at.z = array.Batch{}, array.Batch{}
 	if at.j != nil && !at.taken {
 		at.j.Release()
 	}
+	at.j, at.model, at.equations = nil, nil, nil
 }
 
 // newBehind linearizes at a solution of a problem with r(K b). With z = K b = prox_{eta r}(v) and the

@@ -90,16 +90,16 @@ func pulledCurvature(dev array.Device, k linops.Operator, r *place, t space.Spac
 	m := r.model
 	w := m.Squares()
 	form := m.Space.Form()
-	if w != nil && t.Form().Kind == space.Cluster && (form.Kind == space.Subset || form.Kind == space.Whole) {
-		if pairs := linops.StructureOf(k).Pairs; pairs != nil {
-			if known := pairs(); known != nil {
-				c, err := newSparseCurvature(dev, pulledSquares(w, known, form, t), t.Dim(), eta, r.small)
-				if err != nil {
-					return nil, err
-				}
-				return c, nil
-			}
+	if f, ok := r.equations.(*forest); ok && w != nil {
+		squares := pulledSquares(w, f.pairs, form, t)
+		if t.Dim() > maxColumns { // too many for the inverse that Newton's steps take
+			r.release()
 		}
+		c, err := newSparseCurvature(dev, squares, t.Dim(), eta, r.small)
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
 	}
 	_, n := t.Dims()
 	switch {

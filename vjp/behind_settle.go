@@ -202,16 +202,16 @@ func (n *newton) begin(ctx context.Context) error {
 		return nil
 	}
 	n.moved = false
-	n.b.Device().Copy(n.b, n.at.B)
-	r, err := newPlace(n.at.Problem.R, n.at.Argument, n.at.Eta)
+	at, dev := n.at, n.b.Device()
+	dev.Copy(n.b, at.B)
+	eta := n.balanced()
+	v := dev.Alloc(1, at.Argument.N())
+	err := at.Problem.R.Eval(v, at.Argument, at.Eta)
 	if err != nil {
+		v.Free()
 		return err
 	}
-	defer r.release()
-	eta := n.balanced()
-	v := n.b.Device().Alloc(1, r.v.N())
-	defer v.Free()
-	n.b.Device().Lin(v, eta/r.eta, r.v, 1-eta/r.eta, r.z)
+	dev.Lin(v, eta/at.Eta, at.Argument, 1-eta/at.Eta, v)
 	return n.linearize(ctx, v, eta)
 }
 
@@ -263,6 +263,7 @@ func most(x array.Batch) float64 {
 	return top[0]
 }
 
+// linearize makes v, which it takes over, the place.
 func (n *newton) linearize(ctx context.Context, v array.Batch, eta float64) error {
 	place, err := newPlace(n.at.Problem.R, v, eta)
 	if err != nil {
@@ -299,7 +300,9 @@ func (n *newton) run(ctx context.Context) (settled bool, err error) {
 			n.place.v, n.next.v = n.next.v, n.place.v
 			err = n.at.Problem.R.Eval(n.place.z, n.place.v, n.place.eta)
 		} else {
-			err = n.linearize(ctx, n.next.v, n.place.eta)
+			v := n.next.v
+			n.next.v = array.Batch{}
+			err = n.linearize(ctx, v, n.place.eta)
 		}
 		if err != nil {
 			return false, err
@@ -441,7 +444,9 @@ func (n *newton) vicinity(settled bool) *vicinity {
 				other.l = nil
 				other.release()
 			}()
-			err := other.linearize(ctx, v, n.place.eta)
+			own := v.Device().Alloc(1, v.N())
+			own.Device().Copy(own, v)
+			err := other.linearize(ctx, own, n.place.eta)
 			return other.l, err
 		},
 	}

@@ -32,8 +32,11 @@ const (
 // newSparseCurvature returns Q of n columns, at the step t, with a tolerance of an incomplete factor.
 func newSparseCurvature(dev array.Device, q prox.Squares, n int, t, small float64) (*sparseCurvature, error) {
 	c := &sparseCurvature{n: n, squares: q}
-	weights := lists.Map(q.Weights, func(w float64) float64 { return t * w })
-	ptr, index, value := cholesky.Normal(n, q.Indptr, q.Indices, q.Values, weights)
+	weights := lists.Map(c.squares.Weights, func(w float64) float64 { return t * w })
+	ptr, index, value := cholesky.Normal(n, c.squares.Indptr, c.squares.Indices, c.squares.Values, weights)
+	if n > maxColumns {
+		c.squares = prox.Squares{} // which Matrix would take
+	}
 	a := cholesky.Analyze(ptr, index, mostFactor)
 	diagonal := make([]float64, n)
 	for j := range n {
@@ -44,9 +47,6 @@ func newSparseCurvature(dev array.Device, q prox.Squares, n int, t, small float6
 		var err error
 		c.factor, err = a.Factorize(value)
 		return c, err
-	}
-	if n > maxColumns {
-		c.squares = prox.Squares{} // which Matrix would take
 	}
 	c.factor = a.Incomplete(value, small)
 	for j, v := range diagonal {

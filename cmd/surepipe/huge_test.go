@@ -227,3 +227,18 @@ func TestGeneratedRatings(t *testing.T) {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }
+
+// Little garbage beside large arrays, and the collector's work is no more than a part of the program's.
+func TestGarbagePercent(t *testing.T) {
+	for _, c := range []struct {
+		used, read uint64
+		want       int
+	}{
+		{0, 0, mostGarbage}, {100 << 20, 1 << 20, mostGarbage}, {640 << 20, 1 << 20, 10}, {640 << 20, 128 << 20, 20},
+		{640 << 20, 640 << 20, mostGarbage}, {100 << 30, 0, leastGarbage},
+	} {
+		if got := garbagePercent(c.used, c.read); got != c.want {
+			t.Errorf("%d bytes, of which %d are read: %d percent, want %d", c.used, c.read, got, c.want)
+		}
+	}
+}

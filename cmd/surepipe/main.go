@@ -12,7 +12,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"syscall"
 	"time"
 
@@ -55,11 +57,11 @@ const patienceAfterInterrupt = 600 * time.Millisecond
 
 // collectEarly makes the garbage collector run before there is as much garbage as data, which would
 // double the memory of a large matrix, and before memory is exhausted, also that of a control group.
-// Collections are cheap: there are few pointers in the data. GOGC and GOMEMLIMIT in the environment
-// take precedence.
+// GOGC and GOMEMLIMIT in the environment take precedence.
 func collectEarly() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
+		debug.SetGCPercent(mostGarbage)
+		afterCollection(mostGarbage)
 	}
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -73,6 +75,31 @@ func collectEarly() {
 			debug.SetMemoryLimit(bytes)
 		}
 	}
+}
+
+// Garbage is at most mostGarbage percent of what is in use, and beyond cheapGarbage bytes no more than the collector
+// reads in use: its work is proportional to that, and arrays of numbers have nothing to be read.
+const (
+	mostGarbage, leastGarbage = 50, 4
+	cheapGarbage              = 64 << 20
+)
+
+// garbagePercent is the garbage at which to collect, for the bytes that are in use and those of them that are read.
+func garbagePercent(used, read uint64) int {
+	return int(min(max(100*max(cheapGarbage, read)/max(used, 1), leastGarbage), mostGarbage))
+}
+
+// afterCollection sets the percentage after each collection, of which the finalizer of garbage tells.
+func afterCollection(percent int) {
+	runtime.SetFinalizer(new([16]byte), func(*[16]byte) {
+		heap := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"}}
+		metrics.Read(heap)
+		next := garbagePercent(heap[0].Value.Uint64(), heap[1].Value.Uint64())
+		if next != percent {
+			debug.SetGCPercent(next)
+		}
+		afterCollection(next)
+	})
 }
 
 // limitGarbage makes the garbage collector run before the process takes more than so many bytes, as far

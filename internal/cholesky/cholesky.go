@@ -1,11 +1,8 @@
 package cholesky
 
 import (
-	"runtime"
 	"slices"
 	"sync"
-
-	"surepipe/internal/parallel"
 )
 
 // Factor is L, by columns with the diagonal first, and the order of the rows. It may have zeros. Its entries are square
@@ -15,6 +12,9 @@ type Factor struct {
 	block    int
 	order    []int32 // the row of S at each place
 	segments []segment
+	trees    []tree // of incomplete factors
+	above    []int  // the segments above the trees
+	extra    int    // rows of blocks of the trees' borders
 }
 
 // segment is consecutive columns of blocks of a factor.
@@ -162,30 +162,15 @@ const together = 4
 // works are the memory of solves.
 var works = sync.Pool{New: func() any { return new([]float64) }}
 
-// Solve sets dst[i] = S^{-1} src[i] for every i, on all processors. dst[i] may be src[i].
-func (f *Factor) Solve(dst, src [][]float64) {
-	k := len(src)
-	blocks := parallel.Parts(k, together)
-	// Fewer at a time, where processors would be idle.
-	procs := runtime.GOMAXPROCS(0)
-	if k >= procs && blocks%procs != 0 {
-		blocks = (blocks/procs + 1) * procs
-	}
-	parallel.For(blocks, func(b int) {
-		if lo, hi := b*k/blocks, (b+1)*k/blocks; lo < hi {
-			f.some(dst[lo:hi], src[lo:hi])
-		}
-	})
-}
-
 // some solves for up to together right-hand sides, whose entries lie next to each other.
-func (f *Factor) some(dst, src [][]float64) {
+func (f *Factor) some(dst, src [][]float64, shared bool) {
 	k := len(src)
 	work := works.Get().(*[]float64)
-	if cap(*work) < f.n*together {
-		*work = make([]float64, f.n*together)
+	size := (f.n + f.extra*f.block) * together
+	if cap(*work) < size {
+		*work = make([]float64, size)
 	}
-	x := (*work)[:f.n*together]
+	x := (*work)[:size]
 	for i, row := range f.order {
 		to := x[i*together:][:together]
 		for j := range together {
@@ -195,48 +180,13 @@ func (f *Factor) some(dst, src [][]float64) {
 			}
 		}
 	}
-	f.both(x)
+	f.both(x, shared)
 	for i, row := range f.order {
 		for j := range k {
 			dst[j][row] = x[i*together+j]
 		}
 	}
 	works.Put(work)
-}
-
-// both solves with L and with L*, for all lanes: the bits of a solution do not depend on what the other
-// lanes hold.
-func (f *Factor) both(x []float64) {
-	b := f.block
-	area, wide := b*b, b*together
-	for s := range f.segments {
-		from := &f.segments[s]
-		for i := from.first; i < from.end(); i++ {
-			index, l := from.column(i)
-			v := x[i*wide:][:wide]
-			for p := range b {
-				for q := range p {
-					less(v, p, q, l[p*b+q])
-				}
-				over(v, p, l[p*b+p])
-			}
-			scatter(x, index[1:], l[area:], v, b)
-		}
-	}
-	for s := len(f.segments) - 1; s >= 0; s-- {
-		from := &f.segments[s]
-		for i := from.end() - 1; i >= from.first; i-- {
-			index, l := from.column(i)
-			v := x[i*wide:][:wide]
-			gather(x, index[1:], l[area:], v, b)
-			for p := b - 1; p >= 0; p-- {
-				for q := p + 1; q < b; q++ {
-					less(v, p, q, l[q*b+p])
-				}
-				over(v, p, l[p*b+p])
-			}
-		}
-	}
 }
 
 func less(v []float64, p, q int, l float64) {

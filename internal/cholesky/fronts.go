@@ -157,6 +157,7 @@ func (a *Analysis) FactorizeInto(f *Factor, value []float64) error {
 		f.n, f.block, f.order = n, 1, a.order
 		f.segments = []segment{{ptr: make([]int64, n+1), index: make([]int32, a.stored),
 			value: make([]float64, a.stored), area: 1}}
+		f.above = []int{0}
 		a.lay(&f.segments[0])
 	}
 	left := make([][]float64, len(a.nodes))

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"sync/atomic"
 
 	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
@@ -54,7 +53,6 @@ type incompletion struct {
 	first, after, next []int32 // next: how many of a column's are done
 	top                []int32 // of a column above all trees, its number among these
 	tops               int
-	usual              atomic.Int64 // blocks of a column, about: the room of a segment
 }
 
 // incomplete is that factor; nil where it grows too much. Trees of the elimination tree are factorized at the same
@@ -90,6 +88,7 @@ func (a *Analysis) incomplete(value []float64, drop, times float64) *Factor {
 			return nil
 		}
 	}
+	w.plant(trees)
 	return w.f
 }
 
@@ -184,10 +183,8 @@ func (w *incompletion) eliminate(r stretch, c *column) error {
 	for k := r.lo; k < r.hi; k++ {
 		s := &w.f.segments[w.of[k]]
 		if k == s.first {
-			columns := min(segmentColumns, r.hi-k)
-			usual := columns * int(w.usual.Load())
-			s.index, s.value = make([]int32, 0, usual), make([]float64, 0, usual*area)
-			s.ptr = make([]int64, 1, columns+1)
+			s.index, s.value = c.index[:0], c.value[:0]
+			s.ptr = make([]int64, 1, min(segmentColumns, r.hi-k)+1)
 		}
 		c.start(k)
 		w.a.load(c, w.value, w.times)
@@ -223,8 +220,9 @@ func (w *incompletion) eliminate(r stretch, c *column) error {
 		if w.next[k] = 1; len(s.index) > from+1 && int(s.index[from+1]) < end {
 			w.link(k, s.index[from:])
 		}
-		if k+1 == s.first+segmentColumns {
-			w.usual.Store(int64(len(s.index)/segmentColumns + 1))
+		if k+1 == r.hi || k+1 == s.first+segmentColumns {
+			c.index, c.value = s.index, s.value
+			s.index, s.value = slices.Clone(c.index), slices.Clone(c.value)
 		}
 	}
 	return nil
@@ -239,6 +237,8 @@ type column struct {
 	x      []float64
 	since  []int32 // of a block: 1 more than the last column that it was in
 	at     []int32
+	index  []int32 // memory of a segment that is not full
+	value  []float64
 }
 
 // begin makes room for the columns of a stretch.
@@ -398,8 +398,7 @@ func (a *Analysis) roots(value []float64, times float64) []float64 {
 	return root
 }
 
-// segmentColumns makes segments small beside a factor that has many: a segment grows as it is filled, and the factor as
-// a whole does not.
+// segmentColumns makes segments small beside a factor that has many: they are copied when they are full.
 const segmentColumns = 1 << 12
 
 // leastPivot is the size of a pivot relative to the diagonal entry below which it counts as lost.

@@ -52,9 +52,18 @@ func testIncomplete(t *testing.T, a *Analysis, value []float64, width int) {
 			t.Errorf("blocks of %d, drop %g: the solution is off by %.2g of its size, want at most %g", width, c.drop,
 				off, c.near)
 		}
-		procs := runtime.GOMAXPROCS(1)
+		procs := runtime.GOMAXPROCS(4)
+		shared := solve(f)
+		runtime.GOMAXPROCS(1)
+		alone := solve(f)
 		again := a.Incomplete(value, c.drop)
 		runtime.GOMAXPROCS(procs)
+		if !slices.Equal(shared, alone) {
+			t.Errorf("blocks of %d, drop %g: a solution by one processor has other bits", width, c.drop)
+		}
+		if len(f.trees) < 2 {
+			t.Errorf("blocks of %d, drop %g: %d trees", width, c.drop, len(f.trees))
+		}
 		if !slices.EqualFunc(f.segments, again.segments, func(p, q segment) bool {
 			return p.first == q.first && slices.Equal(p.index, q.index) && slices.Equal(p.value, q.value)
 		}) {
