@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -123,10 +124,14 @@ func TestImagesWithGaps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	common := []string{"--sigma2", "0.09", "--lambda", "0.2", "--tol", "1e-9"}
+	common, picture := []string{"--sigma2", "0.09", "--lambda", "0.2", "--tol", "1e-9"}, filepath.Join(dir, "p.svg")
 	want := object(t, append([]string{"run", "--spec", filepath.Join(dir, "s.yaml")}, common...)...)
 	for _, data := range []string{array, entries, text(t, "y.csv", table.String())} {
-		got := object(t, append([]string{"run", "--problem", "tv2d", "--missing", "drop", "--data", data}, common...)...)
+		got := object(t, append([]string{"run", "--problem", "tv2d", "--missing", "drop", "--picture", picture, "--data",
+			data}, common...)...)
+		if drawn, err := os.ReadFile(picture); err != nil || !bytes.Contains(drawn, []byte("where y is missing")) {
+			t.Errorf("%s: %d bytes of a picture, %v", data, len(drawn), err)
+		}
 		for _, key := range []string{"sure", "divergence", "residual"} {
 			if w, g := want[key].(float64), got[key].(float64); !(math.Abs(w-g) <= 1e-5*(1+math.Abs(w))) {
 				t.Errorf("%s: %s is %.9g, expected %.9g", data, key, g, w)

@@ -193,7 +193,17 @@ func (m *picture) rows() (rows [][]figure.Panel) {
 		if m.of.signal != nil {
 			truth = m.of.signal.Data
 		}
-		rows = append(rows, v.compare(m.of.Frame, "estimate of the image", nil, m.signal.Data, truth)...)
+		var y []float64
+		if seen := p.Observed(); seen != nil && !p.SignalComplex {
+			y = slices.Clone(m.signal.Data)
+			for k, at := range seen {
+				y[at] = m.data.Y[k]
+			}
+		}
+		rows = append(rows, v.compare(m.of.Frame, "estimate of the image", y, m.signal.Data, truth)...)
+		if y != nil {
+			rows[0][0].Caption = "y, and the estimate where y is missing"
+		}
 	}
 	return rows
 }
