@@ -23,7 +23,8 @@ type segment struct {
 	ptr   []int64 // one more than it has columns
 	index []int32
 	value []float64
-	area  int64 // of a block
+	short []float32 // in the place of value, where entries are numbers of 4 bytes
+	area  int64     // of a block
 }
 
 // column is one of all columns.
@@ -150,7 +151,7 @@ func (a *Analysis) childrenFirst() {
 func (f *Factor) Bytes() int64 {
 	bytes := 4 * int64(f.n)
 	for _, p := range f.segments {
-		bytes += 8*int64(len(p.ptr)) + 8*int64(len(p.value)) + 4*int64(len(p.index))
+		bytes += 8*int64(len(p.ptr)) + 8*int64(len(p.value)) + 4*int64(len(p.short)+len(p.index))
 	}
 	return bytes
 }

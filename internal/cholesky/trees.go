@@ -2,7 +2,9 @@ package cholesky
 
 import (
 	"runtime"
+	"slices"
 
+	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 )
 
@@ -15,10 +17,14 @@ type tree struct {
 	extra    int
 }
 
-// plant makes the trees and the segments above them those of the factor, and changes the rows of entries to their
-// places.
+// plant makes the trees and the segments above them those of the factor, changes the rows of entries to their places,
+// and the entries to numbers of 4 bytes, which are accurate far beyond what was left out.
 func (w *incompletion) plant(trees []stretch) {
 	f, n := w.f, len(w.of)
+	for s := range f.segments {
+		p := &f.segments[s]
+		p.short, p.value = lists.Map(p.value, func(v float64) float32 { return float32(v) }), nil
+	}
 	place := make([]int32, w.tops) // of a row above all trees, in the tree at hand
 	f.extra = 0
 	for _, r := range trees {
@@ -92,11 +98,29 @@ func (f *Factor) both(x []float64, shared bool) {
 	})
 }
 
+// numbers is a column in double precision, in the memory of room where it is not.
+func (p *segment) numbers(k int, room []float64) (index []int32, l, grown []float64) {
+	if p.short == nil {
+		index, l = p.column(k)
+		return index, l, room
+	}
+	lo, hi := p.ptr[k-p.first], p.ptr[k-p.first+1]
+	short := p.short[lo*p.area : hi*p.area]
+	room = slices.Grow(room[:0], len(short))[:len(short)]
+	for u, v := range short {
+		room[u] = float64(v)
+	}
+	return p.index[lo:hi], room, room
+}
+
 // forward solves with the columns of a segment, in order, and backward with its rows of L*.
 func (p *segment) forward(x []float64, b int) {
 	wide := b * together
+	var room []float64
 	for i := p.first; i < p.end(); i++ {
-		index, l := p.column(i)
+		var index []int32
+		var l []float64
+		index, l, room = p.numbers(i, room)
 		v := x[i*wide:][:wide]
 		for r := range b {
 			for q := range r {
@@ -110,8 +134,11 @@ func (p *segment) forward(x []float64, b int) {
 
 func (p *segment) backward(x []float64, b int) {
 	wide := b * together
+	var room []float64
 	for i := p.end() - 1; i >= p.first; i-- {
-		index, l := p.column(i)
+		var index []int32
+		var l []float64
+		index, l, room = p.numbers(i, room)
 		v := x[i*wide:][:wide]
 		gather(x, index[1:], l[b*b:], v, b)
 		for r := b - 1; r >= 0; r-- {
