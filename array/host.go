@@ -21,7 +21,7 @@ type Host struct {
 }
 
 // maxPooledBytes bounds the memory that the host keeps for reuse. Beyond leastPooledBytes the host keeps no more than
-// a quarter of the most that was ever live at once, and no more than makes up, with what is live, 9/8 of that: a phase
+// half of the most that was ever live at once, and no more than makes up, with what is live, 9/8 of that: a phase
 // of a computation does not add the buffers of the one before it to its own.
 const (
 	maxPooledBytes   = 2 << 30
@@ -90,7 +90,7 @@ func (h *Host) Alloc(k, n int) Batch {
 
 // trim drops the buffers of the pool that have not been used for longest, where it keeps too much.
 func (h *Host) trim() {
-	most := max(leastPooledBytes, min(h.stats.PeakBytes/4, h.stats.PeakBytes/8*9-h.stats.LiveBytes))
+	most := max(leastPooledBytes, min(h.stats.PeakBytes/2, h.stats.PeakBytes/8*9-h.stats.LiveBytes))
 	for h.stats.PooledBytes > most {
 		oldest := 0
 		for size, free := range h.pool {
