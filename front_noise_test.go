@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"surepipe"
 )
 
@@ -84,5 +86,49 @@ func TestUnevenNoiseOfEntries(t *testing.T) {
 			t.Errorf("columns' standard deviations by a factor of %g: told %v, %+v", ratio, told, path.Summary.Warnings)
 		}
 		est.Close()
+	}
+}
+
+// A sigma2 that the data contradict is told, of an image before a fit and of a regression after it, in both directions.
+func TestContradictedSigma2(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	const d, p = 200, 5
+	x, rows := make([]float64, d*p), make([]float64, d)
+	for i := range x {
+		x[i] = r.NormFloat64()
+		rows[i/p] += x[i]
+	}
+	for i := range rows {
+		rows[i] += 2 * r.NormFloat64()
+	}
+	image := make([]float64, 64*64)
+	for i := range image {
+		image[i] = math.Floor(float64(i%64)/16) + 2*r.NormFloat64()
+	}
+	for problem, arrays := range map[surepipe.Problem]surepipe.Arrays{
+		"lasso": {X: mat.NewDense(d, p, x), Y: rows}, "tv2d": {Y: image, Shape: []int{64, 64}},
+	} {
+		for _, sigma2 := range []float64{1, 4, 16} {
+			data, err := arrays.Data()
+			if err != nil {
+				t.Fatal(err)
+			}
+			est, err := surepipe.Open(t.Context(), data, surepipe.Options{Problem: problem, Lambda: "0.1max",
+				Sigma2: sigma2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			fit, err := est.Fit(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := slices.ContainsFunc(fit.Warnings, func(w surepipe.Warning) bool {
+				return w.Code == "sigma2-contradicted"
+			})
+			if told != (sigma2 != 4) {
+				t.Errorf("%s, sigma2 %g for 4: told %v, %+v", problem, sigma2, told, fit.Warnings)
+			}
+			est.Close()
+		}
 	}
 }

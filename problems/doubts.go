@@ -107,6 +107,18 @@ type Doubts struct {
 	// Column is that by which the noise differs, or -1 where that is none.
 	Column   int
 	Outliers []risk.Outlier
+	// Variance is that of the noise, where all columns are fewer than the rows and the squared loss has no weights.
+	Variance noise.Range
+}
+
+// RangeOfEntries is that of the noise of some entries of a matrix, by the squared errors at entries that are left out of
+// a fit to them, which are at least the noise in the mean.
+func (p *Problem) RangeOfEntries(squares []float64) (r noise.Range) {
+	if len(squares) == len(p.observed) && len(p.BShape) == 2 && p.loss == nil {
+		r = noise.RangeOfSquares(squares, 1)
+		r.Least = 0
+	}
+	return r
 }
 
 // UnevenEntries is [noise.UnevenEntries] of a fit to some entries of a matrix, by the squared errors at entries that
@@ -130,6 +142,10 @@ func (m *FullModel) Doubts() (d Doubts) {
 	residual := m.residuals()
 	if floats.Norm(residual, math.Inf(1)) > leastResidual*floats.Norm(m.y, math.Inf(1)) {
 		d.Outliers = m.of.Outliers(residual)
+		if m.p.identified(0) && m.p.loss == nil {
+			squares := lists.Map(residual, func(v float64) float64 { return v * v })
+			d.Variance = noise.RangeOfSquares(squares, 1-stat.Mean(m.of.Leverages, nil))
+		}
 	}
 	d.Uneven, d.Column = m.uneven(residual)
 	return d

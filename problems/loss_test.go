@@ -79,7 +79,7 @@ func TestLambdaMaxAndInterceptOfLosses(t *testing.T) {
 			for _, c := range []struct {
 				share float64
 				zero  bool
-			}{{1.0001, true}, {0.999, false}} {
+			}{{1, true}, {0.999, false}} {
 				p, err := problems.New("lasso", dev, data, problems.Hyper{Lambda: problems.OfMax(c.share)})
 				if err != nil {
 					t.Fatal(err)

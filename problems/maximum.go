@@ -81,6 +81,9 @@ func (m *maximizer) positive(maximum func() (float64, error)) func() (float64, e
 const (
 	constantSteps = 16
 	smallMaximum  = 0x1p-20
+	// aboveFit is added to a maximum that a fit of what has no penalty determines, over that, whose error would leave
+	// coefficients of 1e-13 there.
+	aboveFit = 1e-10
 )
 
 // of returns a function that computes the smallest weight of that name at which the blocks of b
@@ -110,7 +113,11 @@ func (m *maximizer) of(name string) func() (float64, error) {
 		if m.g == nil {
 			m.g = m.gradient(m.z)
 		}
-		return largest(m.penalties, name, m.g)
+		v, err := largest(m.penalties, name, m.g)
+		if !m.p.Loss.Squared() {
+			v *= 1 + aboveFit
+		}
+		return v, err
 	}
 }
 

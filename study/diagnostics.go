@@ -12,6 +12,7 @@ import (
 
 	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/lists"
+	"surepipe/internal/noise"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk"
@@ -48,7 +49,9 @@ func (d *Diagnostics) Notes() (all Notes) {
 	d.unbounded(&all)
 	doubts := d.doubts()
 	d.outliers(&all, doubts.Outliers)
+	all = append(all, d.sigma2(doubts.Variance, "of the residuals of least squares by all columns")...)
 	d.entries(&all)
+	d.rays(&all)
 	if u := doubts.Uneven; u.Sure() {
 		by := "the " + u.By
 		if doubts.Column >= 0 {
@@ -69,6 +72,8 @@ func (d *Diagnostics) entries(all *Notes) {
 	if !(sigma2 > 0) || d.Risk.LeftOut == nil {
 		return
 	}
+	*all = append(*all, d.sigma2(d.Problem.RangeOfEntries(d.Risk.LeftOut), "of errors of predicting entries from "+
+		"the others, and that of the noise at most that,")...)
 	u, tails := d.Problem.UnevenEntries(d.Risk.LeftOut, sigma2)
 	if u.By != "" {
 		all.Add(warning.UnevenNoise, "the mean squared error of predicting the entries of %s %g, counted from 0, "+
@@ -83,6 +88,19 @@ func (d *Diagnostics) entries(all *Notes) {
 			"or differs between entries, or sigma2 is too large, so that SURE and its error bar are off; choose by alo",
 			tails)
 	}
+}
+
+// rays notes noise of a sinogram that is uneven.
+func (d *Diagnostics) rays(all *Notes) {
+	if left, ok := d.Problem.Rays(context.Background(), d.Data, d.Risk.Sigma2); ok {
+		*all = append(*all, UnevenNotes(left.Uneven())...)
+		*all = append(*all, d.sigma2(left.Range(), "of the residuals of a ridge regression of y")...)
+	}
+}
+
+// sigma2 notes that the variance of the noise, of something, contradicts sigma2.
+func (d *Diagnostics) sigma2(r noise.Range, of string) Notes {
+	return Sigma2Notes(d.Risk.Sigma2, 0, r, of)
 }
 
 // doubts are those of the full model, or of another that there is.

@@ -22,7 +22,52 @@ const (
 	// stepErrors are the standard errors, and unevenSteps the ratio, from which variances of parts of a sequence
 	// differ.
 	stepErrors, unevenSteps = 4.5, 1.6
+	// leastSteps are those from which a sequence says how much noise it has, and farStep is the square of a far one, over
+	// the variance.
+	leastSteps, farStep = 32, 25
 )
+
+// step is what a value of a sequence says with its neighbours: their level, and differences that have the variance of
+// the noise where there is no signal.
+type step struct{ level, first, second float64 }
+
+func stepsOf(y []float64) (steps []step) {
+	for i := 3; i+3 < len(y); i++ {
+		s := step{(y[i-3] + y[i-2] + y[i+2] + y[i+3]) / 4, (y[i+1] - y[i]) / math.Sqrt2,
+			(y[i-1] - 2*y[i] + y[i+1]) / math.Sqrt(6)}
+		if !math.IsNaN(s.level + s.second) {
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+// variance is that of the noise by the MAD of second differences, and its relative standard error; white reports that
+// there is hardly signal in them.
+func variance(steps []step) (v, relative float64, white bool) {
+	v = squaredMAD(lists.Map(steps, func(s step) float64 { return math.Abs(s.second) }))
+	rough := squaredMAD(lists.Map(steps, func(s step) float64 { return math.Abs(s.first) }))
+	relative = math.Sqrt(madVariance / float64(len(steps)))
+	return v, relative, v > 0 && rough/v-1 < max(roughFrom, relative)
+}
+
+// RangeOfSequence is that of the noise of a sequence by its second differences, to which signal adds. The mean of their
+// squares, in which those of jumps count as far ones, is its most, also where it has heavy tails.
+func RangeOfSequence(y []float64) (r Range) {
+	steps := stepsOf(y)
+	if len(steps) < leastSteps {
+		return r
+	}
+	least, relative, white := variance(steps)
+	if white {
+		r.Least = least
+	}
+	for _, s := range steps {
+		r.Most += min(s.second*s.second, farStep*least) / float64(len(steps))
+	}
+	r.RelStdErr = relative
+	return r
+}
 
 // UnevenSequence compares the variances of the noise in parts of a sequence, by the level of its values and by place:
 // counts have noise that follows the level. The variance of a part is the squared MAD of its second differences over
@@ -31,15 +76,7 @@ const (
 // values are NaN.
 // Sequences of fewer than about a hundred values are even.
 func UnevenSequence(y []float64) (u Uneven) {
-	type step struct{ level, first, second float64 }
-	var steps []step
-	for i := 3; i+3 < len(y); i++ {
-		s := step{(y[i-3] + y[i-2] + y[i+2] + y[i+3]) / 4, (y[i+1] - y[i]) / math.Sqrt2,
-			(y[i-1] - 2*y[i] + y[i+1]) / math.Sqrt(6)}
-		if !math.IsNaN(s.level + s.second) {
-			steps = append(steps, s)
-		}
-	}
+	steps := stepsOf(y)
 	for _, by := range []string{ByPlace, ByBrightness} {
 		if by == ByBrightness {
 			slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.level, b.level) })
@@ -50,11 +87,8 @@ func UnevenSequence(y []float64) (u Uneven) {
 			if len(group) == 0 {
 				continue
 			}
-			v := squaredMAD(lists.Map(group, func(s step) float64 { return math.Abs(s.second) }))
-			rough := squaredMAD(lists.Map(group, func(s step) float64 { return math.Abs(s.first) }))
-			level := stat.Mean(lists.Map(group, func(s step) float64 { return s.level }), nil)
-			relative := math.Sqrt(madVariance / float64(len(group)))
-			if v > 0 && rough/v-1 < max(roughFrom, relative) {
+			if v, relative, white := variance(group); white {
+				level := stat.Mean(lists.Map(group, func(s step) float64 { return s.level }), nil)
 				known = append(known, part{k, v, relative, level})
 			}
 		}

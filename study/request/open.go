@@ -189,8 +189,11 @@ func (r *Request) checkOpen(j *study.Estimator) error {
 // leastFraction is the distance from a whole number, relative to it, that rounding errors explain.
 const leastFraction = 1e-9
 
-func (r *Request) note(n study.Note) {
-	if r.Watch.Note != nil {
+func (r *Request) note(notes ...study.Note) {
+	if r.Watch.Note == nil {
+		return
+	}
+	for _, n := range notes {
 		r.Watch.Note(n)
 	}
 }

@@ -42,18 +42,26 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 	m, image := problems.ImageOf(r.Problem, data)
 	y, sequence := problems.SequenceOf(r.Problem, data)
 	var u noise.Uneven
+	var known noise.Range
 	switch {
 	case image:
 		r.notePattern(m.Pattern())
-		if u = m.Uneven(); u.By == "" {
+		curved := data.Spec != nil && data.Spec.Curved()
+		if !curved {
+			u, known = m.Uneven(), m.Range()
+		}
+		if u.By == "" {
 			at, share := m.Outliers()
 			r.noteOutliers(m.Y, m.Shape, at, share, "put the median of their neighbours in the place of hot pixels")
-			if at == nil && (data.Spec == nil || !data.Spec.Curved()) {
+			if at == nil && !curved {
 				r.noteTails(m.HeavyTails())
 			}
 		}
 	case sequence:
-		r.noteSerial(noise.Serial(y))
+		serial := noise.Serial(y)
+		if r.noteSerial(serial); serial == 0 {
+			known = noise.RangeOfSequence(y)
+		}
 		if u = noise.UnevenSequence(y); u.By == "" {
 			at, share := noise.Outliers(y)
 			r.noteOutliers(y, []int{len(y)}, at, share, "leave wrong values out (--missing drop estimates empty "+
@@ -68,12 +76,17 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 			"no noise, as under a mask, and sigma2, SURE and error bars take their noise for that of the others; "+
 			"start from values that are not clipped, or crop", 100*share, at))
 	}
-	r.noteUneven(u)
+	r.note(study.UnevenNotes(u)...)
+	if u.By != "" {
+		sigma2 = 0 // it is not that of the smoothest blocks
+	}
+	contradicted := r.contradicted(data, sigma2, known)
+	r.note(contradicted...)
 	if !image {
 		return
 	}
-	if r.Estimate != nil || u.By != "" {
-		sigma2 = 0 // it is not that of the smoothest blocks
+	if r.Estimate != nil || contradicted != nil {
+		sigma2 = 0
 	}
 	s := m.Shared(sigma2)
 	const smaller = "start from the raw image, or average blocks of pixels to a smaller one until this is not said"
@@ -91,6 +104,22 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 			"correlation of %.2g, and criteria and error bars take it for independent; start from the raw image, or "+
 			"denoise each channel alone", s.First, s.Second, s.Channels))
 	}
+}
+
+// contradicted are the notes of a sigma2 that is far from the variance of the noise of an image or a sequence.
+func (r *Request) contradicted(data problems.Data, sigma2 float64, known noise.Range) study.Notes {
+	relStdErr := 0.0
+	if r.Estimate != nil {
+		relStdErr = r.Estimate.RelStdErr
+	}
+	of := "of the noise in the smoothest parts of y"
+	switch {
+	case data.Spec != nil && data.Spec.Counts(): // see noteGain
+		return nil
+	case len(data.YShape) < 2:
+		of = "of the noise by the second differences of y"
+	}
+	return study.Sigma2Notes(sigma2, relStdErr, known, of)
 }
 
 // mostCounted is how many times the variance of transformed counts may be that of their noise.
@@ -161,13 +190,6 @@ func (r *Request) noteOutlying(y []float64, shape, at []int, share float64, from
 	}
 }
 
-func (r *Request) noteUneven(u noise.Uneven) {
-	if u.By != "" {
-		r.note(study.NewNote(warning.UnevenNoise, "the variance of the noise is %.3g %s: sigma2, SURE, GCV and error "+
-			"bars take it for the same everywhere; %s", u.Least, unevenParts(u), unevenRemedies[u.By]))
-	}
-}
-
 // noteMatrix is notePixels for a matrix of low rank.
 func (r *Request) noteMatrix(data problems.Data, sigma2 float64) {
 	m, sparse, ok := problems.LowRankOf(r.Problem, data)
@@ -175,33 +197,9 @@ func (r *Request) noteMatrix(data problems.Data, sigma2 float64) {
 		return
 	}
 	u, at, share := m.Uneven(sigma2)
-	if r.noteUneven(u); !sparse {
+	if r.note(study.UnevenNotes(u)...); !sparse {
 		r.noteOutlying(data.Y, data.YShape, at, share, "what a low rank has there", "counts them for noise, or the "+
 			"low rank does", "take a low rank plus a sparse matrix, --problem robust-pca, or leave these entries out, "+
 			"as missing ones")
 	}
-}
-
-const largeSigma2 = "take a smaller sigma2 where it is known: signal of no low rank adds to an estimate"
-
-// unevenRemedies are what to do, by the parts that differ.
-var unevenRemedies = map[string]string{
-	noise.ByBrightness: "of counts take 2 sqrt(y + 3/8), whose noise has variance 1, before; start from raw values " +
-		"that are not clipped or rescaled",
-	noise.ByPlace:   "divide y by the standard deviations of its noise, or take the parts alone",
-	noise.ByRow:     "divide rows by the standard deviations of their noise, or " + largeSigma2,
-	noise.ByColumn:  "divide columns by the standard deviations of their noise, or " + largeSigma2,
-	noise.ByChannel: "denoise each channel alone, or divide each by the standard deviation of its noise",
-}
-
-func unevenParts(u noise.Uneven) string {
-	switch u.By {
-	case noise.ByBrightness:
-		return fmt.Sprintf("where y is about %.3g, and %.3g where it is about %.3g", u.LeastAt, u.Greatest,
-			u.GreatestAt)
-	case noise.ByChannel, noise.ByRow, noise.ByColumn:
-		return fmt.Sprintf("in %s %g, counted from 0, and %.3g in %s %g", u.By, u.LeastAt, u.Greatest, u.By,
-			u.GreatestAt)
-	}
-	return fmt.Sprintf("in one part of y, and %.3g in another", u.Greatest)
 }

@@ -1,0 +1,42 @@
+package noise
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+)
+
+// Range is what data say of the variance of their noise: it is Least or more, and Most or less, 0 and +Inf where they
+// do not say so, up to the relative standard error. The zero Range says nothing.
+type Range struct{ Least, Most, RelStdErr float64 }
+
+const (
+	// A variance is contradicted that is less than Least over timesBelow, or more than timesAbove times Most: texture
+	// raises Least a little, and outliers count in the variance that is given. Either is rangeErrors standard errors off.
+	timesBelow, timesAbove, rangeErrors = 2, 1.5, 4
+)
+
+// TooSmall and TooLarge report whether sigma2, of a relative standard error that is 0 where it was given, cannot be the
+// variance.
+func (r Range) TooSmall(sigma2, relStdErr float64) bool {
+	return r.RelStdErr > 0 && math.Log(r.Least/sigma2) > max(math.Log(timesBelow), r.bar(relStdErr))
+}
+
+func (r Range) TooLarge(sigma2, relStdErr float64) bool {
+	return r.RelStdErr > 0 && math.Log(sigma2/r.Most) > max(math.Log(timesAbove), r.bar(relStdErr))
+}
+
+func (r Range) bar(relStdErr float64) float64 {
+	return rangeErrors * math.Hypot(r.RelStdErr, relStdErr)
+}
+
+// RangeOfSquares is that of squares whose mean, over the share of the degrees of freedom that are left, estimates the
+// variance.
+func RangeOfSquares(squares []float64, left float64) Range {
+	n := float64(len(squares))
+	variance := floats.Sum(squares) / n
+	// Squares of normal values have twice the square of their mean for a variance, and those of others more.
+	spread := math.Sqrt(max(stat.Variance(squares, nil)/(variance*variance), 2) / (n * left))
+	return Range{variance / left, variance / left, spread}
+}
