@@ -101,8 +101,8 @@ func TestJSONHoldsWhatStderrWarnsOf(t *testing.T) {
 		if status != exitDone {
 			t.Fatalf("%v: status %d, %s", args, status, stderr)
 		}
-		want := []string{warning.RelativeWeight.Code, warning.NoIntercept.Code, warning.MuHatAlone.Code,
-			warning.ErrorBarFloor.Code}
+		want := []string{warning.RelativeWeight.Code, warning.NoIntercept.Code, warning.Sigma2Contradicted.Code,
+			warning.MuHatAlone.Code, warning.ErrorBarFloor.Code}
 		if args[0] == "sweep" {
 			want = []string{warning.RelativeWeight.Code, warning.NoIntercept.Code, warning.ErrorBarFloor.Code}
 			stdout = strings.Split(stdout, "\n")[1]
