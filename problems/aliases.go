@@ -37,6 +37,9 @@ type (
 	NoiseMatrix = noise.Matrix
 	// UnevenNoise is noise whose variance differs between parts.
 	UnevenNoise = noise.Uneven
+	// NoiseRange is what data say of the variance of their noise, and NoiseLeft what a smoother leaves of it.
+	NoiseRange = noise.Range
+	NoiseLeft  = noise.Left
 	// Spec is a specification, SpecFiles are the files that replace its own, and SpecError is an error with a line.
 	Spec      = spec.Spec
 	SpecFiles = spec.Files

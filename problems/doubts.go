@@ -111,8 +111,8 @@ type Doubts struct {
 	Variance noise.Range
 }
 
-// RangeOfEntries is that of the noise of some entries of a matrix, by the squared errors at entries that are left out of
-// a fit to them, which are at least the noise in the mean.
+// RangeOfEntries is that of the noise of some entries of a matrix, by the squared errors at entries that are left out
+// of a fit to them, which are at least the noise in the mean.
 func (p *Problem) RangeOfEntries(squares []float64) (r noise.Range) {
 	if len(squares) == len(p.observed) && len(p.BShape) == 2 && p.loss == nil {
 		r = noise.RangeOfSquares(squares, 1)

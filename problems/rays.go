@@ -16,8 +16,8 @@ const (
 	// rayProbes is the number of probes beside y, and raySteps and rayTolerance bound conjugate gradients.
 	rayProbes, raySteps, rayTolerance = 2, 300, 1e-4
 	// Noise is read off the residuals of a ridge regression where their variance, for the degrees of freedom that are
-	// left, is at most rayEnough times sigma2, or at most raySettled times that at the next smaller weight: what is left
-	// of the signal would fall with the weight.
+	// left, is at most rayEnough times sigma2, or that at the next larger weight at most raySettled times it: what is
+	// left of the signal would fall with the weight.
 	rayEnough, raySettled = 1.15, 1.1
 )
 

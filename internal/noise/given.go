@@ -12,8 +12,8 @@ import (
 type Range struct{ Least, Most, RelStdErr float64 }
 
 const (
-	// A variance is contradicted that is less than Least over timesBelow, or more than timesAbove times Most: texture
-	// raises Least a little, and outliers count in the variance that is given. Either is rangeErrors standard errors off.
+	// A variance is contradicted that is less than Least over timesBelow, or more than timesAbove times Most, and
+	// rangeErrors standard errors off: texture raises Least a little, and outliers count in the variance that is given.
 	timesBelow, timesAbove, rangeErrors = 2, 1.5, 4
 )
 

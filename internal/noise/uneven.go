@@ -143,9 +143,9 @@ func (p plane) beside(at [2]int) (mean float64) {
 	return mean / max(n, 1)
 }
 
-// Range is that of the noise in the smoothest blocks of an image, of which there are 32 or more, where it is white there.
-// Unlike [SmoothBlocks] it does not count fine texture for noise, which has more energy at middle frequencies than at
-// high ones.
+// Range is that of the noise in the smoothest blocks of an image, of which there are 32 or more, where it is white
+// there. Unlike [SmoothBlocks] it does not count fine texture for noise, which has more energy at middle frequencies
+// than at high ones.
 func (m *Image) Range() Range {
 	energies := lists.Map(smoothWhite(m.cells(), fewShared), func(c *spectrum) float64 {
 		return c.bands[widest] / bandSizes[widest]

@@ -22,8 +22,8 @@ const (
 	// stepErrors are the standard errors, and unevenSteps the ratio, from which variances of parts of a sequence
 	// differ.
 	stepErrors, unevenSteps = 4.5, 1.6
-	// leastSteps are those from which a sequence says how much noise it has, and farStep is the square of a far one, over
-	// the variance.
+	// leastSteps are those from which a sequence says how much noise it has, and farStep is the square of a far one,
+	// over the variance.
 	leastSteps, farStep = 32, 25
 )
 

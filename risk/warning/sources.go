@@ -87,11 +87,11 @@ var (
 			"the fit follows noise that is stronger in some rows or columns",
 		Do: "give `--sigma2` where it is known"})
 	Sigma2Contradicted = row(Kind{Code: "sigma2-contradicted", Severity: Caution, Run: true,
-		Says: "`sigma2` is less than half of the variance of the noise, or more than one and a half times it, by more " +
-			"than four standard errors of that: in the smoothest parts of an image that have no texture, in the second " +
-			"differences of a sequence, in the residuals of least squares by all columns of a regression, or of a ridge " +
-			"regression of a sinogram; of entries of a matrix it is told where it is larger than the mean squared error " +
-			"of predicting them. SURE, its minimum and error bars are wrong",
+		Says: "`sigma2` is less than half of the variance of the noise, or more than one and a half times it, by " +
+			"more than four standard errors of that: in the smoothest parts of an image that have no texture, in the " +
+			"second differences of a sequence, in the residuals of least squares by all columns of a regression, or " +
+			"of a ridge regression of a sinogram; of entries of a matrix it is told where it is larger than the mean " +
+			"squared error of predicting them. SURE, its minimum and error bars are wrong",
 		Do: "check the units of `--sigma2`, and that it is no standard deviation; compare `--sigma2 auto`"})
 	ChosenThresholds = row(Kind{Code: "chosen-thresholds",
 		Says: "thresholds were chosen by SURE at these data, so that SURE is a little too small"})
