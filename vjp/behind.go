@@ -27,6 +27,7 @@ type place struct {
 	model     *prox.Model // nil for none
 	equations equations
 	small     float64 // the tolerance of an incomplete factor
+	error     float64 // of the entries of mu_hat
 }
 
 // newPlace takes v over.
@@ -157,7 +158,6 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, r *place) (*line
 			l.choices[0].Reason = reason
 		}
 	} else {
-		held.Hold(r.take())
 		l, err = s.bySaddle(ctx, r, at.Norm2, reason)
 	}
 	if err != nil {
@@ -167,14 +167,33 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, r *place) (*line
 	return l, dev.Err()
 }
 
+// bySaddle solves a saddle point system, on the space of a part of r(K b) where a basis of that is at hand.
 func (s *setting) bySaddle(ctx context.Context, r *place, norm2 float64, reason string) (*linearization, error) {
-	made, by, err := system.Saddle(ctx, s.p.Device, s.p.A, s.p.K, r.j, r.eta, norm2)
+	st, err := r.stage(s.p)
 	if err != nil {
 		return nil, err
 	}
+	var held system.Held
+	var made system.System
+	on, by := "the vectors u with K u in the model's space, by equations", ""
+	if st == nil {
+		made, by, err = system.Saddle(ctx, s.p.Device, s.p.A, s.p.K, r.j, r.eta, norm2)
+		held.Hold(r.take())
+	} else {
+		made, by, err = system.SaddleOn(ctx, s.p.Device, st.on(s.p.Device), s.p.A, st.behind, st.rest.j, r.eta,
+			1/s.eta)
+		on = fmt.Sprintf("that of a part of r(K b), of dimension %d, and the equations of the others on it", st.space.Dim())
+		reason = st.reason
+		held.Hold(st)
+	}
+	if err != nil {
+		held.Release()
+		return nil, err
+	}
 	l := implicit(s.p.A, made, nil, s.tol)
+	l.held = held
 	l.choices = []Choice{
-		{Part: "space", Chosen: "the vectors u with K u in the model's space, by equations", Reason: reason},
+		{Part: "space", Chosen: on, Reason: reason},
 		{Part: "system", Chosen: "minimal residuals on the saddle point system, preconditioned by " + by,
 			Reason: "no basis of the space is known"},
 	}
@@ -210,6 +229,22 @@ func (r *place) pulledBack(dev array.Device, a, k linops.Operator) (space.Space,
 		return nil, "the regularizer has no model: only products with the derivative of its proximal " +
 			"operator are known", nil
 	}
+	s, reason, err := r.withBasis(dev, a, k)
+	if s != nil || err != nil {
+		return s, reason, err
+	}
+	if _, dim := k.Dims(); dim <= mostNullSpace {
+		s, equations, err := nullSpace(dev, k, r.model.Space)
+		r.equations = equations
+		return s, fmt.Sprintf("p is at most %d: the null space of K's other rows is found by dense algebra",
+			mostNullSpace), err
+	}
+	return nil, fmt.Sprintf("K is no orthogonal matrix and takes no differences of pairs, and p is more than %d: "+
+		"a basis of the null space of some of its rows would take too much work", mostNullSpace), nil
+}
+
+// withBasis is the space {u : K u in T} where K's structure shows a basis; else nil.
+func (r *place) withBasis(dev array.Device, a, k linops.Operator) (space.Space, string, error) {
 	t := r.model.Space
 	q, dim := k.Dims()
 	known, form := linops.StructureOf(k), t.Form()
@@ -236,14 +271,7 @@ func (r *place) pulledBack(dev array.Device, a, k linops.Operator) (space.Space,
 				"matrix projects on their null space", nil
 		}
 	}
-	if dim <= mostNullSpace {
-		s, equations, err := nullSpace(dev, k, t)
-		r.equations = equations
-		return s, fmt.Sprintf("p is at most %d: the null space of K's other rows is found by dense algebra",
-			mostNullSpace), err
-	}
-	return nil, fmt.Sprintf("K is no orthogonal matrix and takes no differences of pairs, and p is more than %d: "+
-		"a basis of the null space of some of its rows would take too much work", mostNullSpace), nil
+	return nil, "", nil
 }
 
 // components returns the connected components of the graph whose edges are the pairs outside of a

@@ -96,7 +96,7 @@ func (s *solver) found(ctx context.Context, sol *solve.Solution, small float64) 
 func (s *solver) settle(ctx context.Context, sol *solve.Solution, small float64) (_ *linearization, settled bool,
 	err error) {
 	at := sol.At
-	n := newton{at: at, o: s.o, small: small}
+	n := newton{at: at, o: s.o, small: small, error: sol.Error / math.Sqrt(float64(at.Y.N()))}
 	defer n.release()
 	if err := n.begin(ctx); err != nil {
 		return nil, false, err
@@ -173,6 +173,7 @@ type newton struct {
 	off   away           // the error of v, 0 where it is not known
 	moved bool           // the place is not the solution's
 	small float64        // the tolerance of an incomplete factor
+	error float64        // of the entries of the solution's mu_hat
 	sizeK float64        // the length of K x over that of x for a random x
 	next  newtonStep
 }
@@ -270,7 +271,7 @@ func (n *newton) linearize(ctx context.Context, v array.Batch, eta float64) erro
 		return err
 	}
 	n.leave()
-	place.small = n.small
+	place.small, place.error = n.small, n.error
 	n.place = place
 	n.l, err = newBehind(ctx, n.at, n.o, place)
 	return err
@@ -439,7 +440,7 @@ func (n *newton) vicinity(settled bool) *vicinity {
 		r: n.at.Problem.R, j: n.place.j, v: n.place.v, eta: n.place.eta,
 		shift: near * n.off.most, off: n.off.most, complete: settled,
 		at: func(ctx context.Context, v array.Batch) (*linearization, error) {
-			other := newton{at: n.at, o: n.o, small: n.small}
+			other := newton{at: n.at, o: n.o, small: n.small, error: n.error}
 			defer func() {
 				other.l = nil
 				other.release()

@@ -16,7 +16,7 @@ type sparseCurvature struct {
 	factor  *cholesky.Factor
 	exact   bool // the factor is J's inverse
 
-	product array.CSR // t Q, where it is not
+	product array.CSR // t Q, where it is not, or was asked for
 }
 
 // mostFactor is the largest number of entries of a complete factor, 12 bytes each.
@@ -52,10 +52,29 @@ func newSparseCurvature(dev array.Device, q prox.Squares, n int, t, small float6
 	for j, v := range diagonal {
 		value[ptr[j]] = v
 	}
-	c.product = dev.NewCSR(n, n, lists.Map(ptr, func(u int64) int { return int(u) }),
-		lists.Map(index, func(i int32) int { return int(i) }), value)
+	c.keep(dev, ptr, index, value)
 	return c, dev.Err()
 }
+
+// keep keeps t Q.
+func (c *sparseCurvature) keep(dev array.Device, ptr []int64, index []int32, value []float64) {
+	c.product = dev.NewCSR(c.n, c.n, lists.Map(ptr, func(u int64) int { return int(u) }),
+		lists.Map(index, func(i int32) int { return int(i) }), value)
+}
+
+// withProduct keeps what [sparseCurvature.Times] takes.
+func (c *sparseCurvature) withProduct(dev array.Device, t float64) {
+	if !c.exact {
+		return
+	}
+	q := &c.squares
+	weights := lists.Map(q.Weights, func(w float64) float64 { return t * w })
+	ptr, index, value := cholesky.Normal(c.n, q.Indptr, q.Indices, q.Values, weights)
+	c.keep(dev, ptr, index, value)
+}
+
+// Times sets dst = t Q z, where the product is kept.
+func (c *sparseCurvature) Times(dst, z array.Batch) { dst.Device().MulCSR(dst, c.product, z) }
 
 func (c *sparseCurvature) Precondition(dst, image, z array.Batch) {
 	dev := dst.Device()
@@ -107,14 +126,14 @@ func (c *sparseCurvature) Matrix() []float64 {
 func (c *sparseCurvature) Trace() (trace, frobenius2 float64, ok bool) { return 0, 0, false }
 
 func (c *sparseCurvature) Bytes() int64 {
-	if c.exact {
+	if c.product == nil {
 		return c.factor.Bytes()
 	}
 	return c.factor.Bytes() + c.product.Bytes()
 }
 
 func (c *sparseCurvature) Release() {
-	if !c.exact {
+	if c.product != nil {
 		c.product.Free()
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"surepipe/linops"
 	"surepipe/linops/krylov"
 	"surepipe/prox"
+	"surepipe/space"
 )
 
 // saddle is the derivative of an estimator with r(K b) where no basis of the tangent space is known. With
@@ -37,6 +38,8 @@ import (
 //	c (I/||K||^2 + K (K*K + e I)^{-2} K*),
 //
 // which is the pseudo-inverse of K K*/c where few rows of K are left out (Elman 1999).
+//
+// On a [Stage] A, K and u stand for A E, K E and coordinates, and H + Q for H.
 type saddle struct {
 	Base
 	counter
@@ -53,6 +56,65 @@ type saddle struct {
 	// inverse is (I + eta K*K)^{-1}, nil where it is not used; small is e.
 	inverse func(dst, r array.Batch, eta float64) bool
 	small   float64
+	q       Curved // nil for 0; its step is scale
+	// slack is what the equations may lack for a multiplier s: (I - J)(K u - (t J + slack) s) = 0.
+	slack float64
+}
+
+// Curved is a curvature Q that knows products with t Q, where t is its step.
+type Curved interface {
+	prox.Curvature
+	Times(dst, z array.Batch)
+}
+
+// Stage is a space of orthonormal E, on which the saddle point system of further equations is solved. Curvature makes
+// that of what ties its vectors together for a step; it is nil, and makes nil, where that is 0.
+//
+// Slack is the square of the error of mu_hat's entries over the size of the multipliers of the further equations. With
+// the matrix S that is left when u is eliminated, the error of the multiplier along a direction s is that of mu_hat
+// over sqrt(s* S s): where that is as large as the multipliers, it is in doubt whether the equation along s holds.
+// Directions with s* S s well below the slack are left out, as directions in doubt are when ranks are decided.
+type Stage struct {
+	Space     space.Space
+	Curvature func(t float64) (Curved, error)
+	Slack     float64
+}
+
+// mostSlack is the largest slack relative to the largest s* S s.
+const mostSlack = 0.01
+
+// SaddleOn is [Saddle] on a stage, with about the size of A*A in place of the bound.
+func SaddleOn(ctx context.Context, dev array.Device, on Stage, a, k linops.Operator, j prox.Derivative, t,
+	sizeA2 float64) (_ System, by string, err error) {
+	d, _ := a.Dims()
+	s := &saddle{Base: Base{d: d}, dev: dev, j: j, t: t}
+	norm, err := krylov.Norm2(ctx, dev, k, krylov.NormOptions{})
+	if err != nil {
+		return nil, "", err
+	}
+	if square := linops.StructureOf(a).Columns.Value; square > 0 {
+		s.scale, s.schur = 1/square, square/norm.Upper()
+	} else {
+		s.rho = 1 / (2 * t)
+		s.scale, s.schur = 1/(sizeA2+s.rho), s.rho
+	}
+	s.slack = math.Min(on.Slack, mostSlack*norm.Upper()*s.scale)
+	if s.q, err = on.Curvature(s.scale); err != nil {
+		return nil, "", err
+	}
+	if by = "I"; s.q != nil {
+		by = "the factored curvature of the first equations' regularizer"
+		s.Hold(s.q)
+	}
+	image, _ := linops.On(dev, a, on.Space)
+	behind, _ := linops.On(dev, k, on.Space)
+	s.a, s.k = image, behind
+	s.Hold(image, behind)
+	if err := dev.Err(); err != nil {
+		s.Release()
+		return nil, "", err
+	}
+	return s, by, nil
 }
 
 // smallShare is e relative to ||K||^2.
@@ -132,6 +194,9 @@ func (s *saddle) apply(w *saddleWork, dst, x array.Batch) {
 	s.k.Forward(w.kb, u)
 	s.j.Apply(w.t, v)
 	dev.Lin(w.t, -s.t, w.t, 1, w.kb)
+	if s.slack > 0 {
+		dev.Lin(w.t, 1, w.t, -s.slack, v)
+	}
 	s.couple(w, dv, w.t)
 	s.couple(w, w.t, v)
 	if s.rho > 0 {
@@ -142,15 +207,23 @@ func (s *saddle) apply(w *saddleWork, dst, x array.Batch) {
 	s.a.Forward(w.az, u)
 	s.a.Adjoint(du, w.az)
 	dev.Lin(du, 1, du, 1, w.u)
+	if s.q != nil {
+		s.q.Times(w.u, u)
+		dev.Lin(du, 1, du, 1/s.scale, w.u)
+	}
 }
 
 func (s *saddle) precondition(w *saddleWork, dst, r array.Batch) {
 	dev := dst.Device()
 	u, v := s.parts(r)
 	du, dv := s.parts(dst)
-	if s.weights.IsZero() {
+	switch {
+	case s.q != nil:
+		s.q.Precondition(w.v, w.u, u)
+		dev.Lin(du, s.scale, w.v, 0, array.Batch{})
+	case s.weights.IsZero():
 		dev.Lin(du, s.scale, u, 0, array.Batch{})
-	} else {
+	default:
 		dev.Mul(du, u, s.weights)
 	}
 	dev.Lin(dv, s.schur, v, 0, array.Batch{})

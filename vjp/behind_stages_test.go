@@ -1,0 +1,183 @@
+package vjp_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/array/arraytest"
+	"surepipe/linops"
+	"surepipe/linops/imaging"
+	"surepipe/prox"
+	"surepipe/solve"
+	"surepipe/vjp"
+)
+
+const stagesSide = 16
+
+// twoPenalties is a problem of an image with total variation and wavelets behind an operator.
+func twoPenalties(t *testing.T, dev array.Device, operator string, isotropic bool, lambda, gamma float64) vjp.Problem {
+	t.Helper()
+	n := stagesSide * stagesSide
+	wavelet, err := imaging.NewWavelet2D(stagesSide, stagesSide, "sym4", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var variation prox.Prox = prox.NewL1(lambda)
+	if isotropic {
+		variation = prox.NewVectorialL2(n, 2, 1, lambda)
+	}
+	k, r := solve.Terms(solve.Term{K: imaging.NewGradient([]int{stagesSide, stagesSide}, nil, imaging.Reflecting),
+		R: variation}, solve.Term{K: wavelet, R: prox.NewL1(gamma)})
+	p := vjp.Problem{A: linops.Identity(n), K: k, R: r, Device: dev}
+	switch operator {
+	case "blur":
+		p.A, err = imaging.NewConvolution2D(stagesSide, stagesSide, mat.NewDense(3, 3,
+			[]float64{1, 2, 1, 2, 6, 2, 1, 2, 1}), imaging.ZeroPadded)
+		p.A = linops.Scale(1.0/18, p.A)
+	case "gaps":
+		var seen []int
+		for i := range n {
+			if i%5 != 2 {
+				seen = append(seen, i)
+			}
+		}
+		p.A, err = linops.NewSelection(dev, n, seen)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// scene is an image with a disc and a ramp, and noise, as A shows it.
+func scene(dev array.Device, a linops.Operator, noise float64) []float64 {
+	rng := rand.New(rand.NewPCG(7, 11))
+	image := make([]float64, stagesSide*stagesSide)
+	for i := range image {
+		x, y := float64(i%stagesSide)/stagesSide, float64(i/stagesSide)/stagesSide
+		if image[i] = 0.4 * x; math.Hypot(x-0.4, y-0.5) < 0.3 {
+			image[i]++
+		}
+	}
+	d, _ := a.Dims()
+	b, y := dev.Put(image, 1, len(image)), dev.Alloc(1, d)
+	defer array.Free(b, y)
+	a.Forward(y, b)
+	out := y.ToHost()
+	for i := range out {
+		out[i] += noise * rng.NormFloat64()
+	}
+	return out
+}
+
+func staged(sol *vjp.Solution) bool {
+	for _, c := range sol.Choices {
+		if strings.Contains(c.Chosen, "the equations of the others on it") {
+			return true
+		}
+	}
+	return false
+}
+
+// The derivative on the clusters of total variation, with the equations of the wavelets, is that of dense algebra.
+func TestStagesAgainstDenseAlgebra(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	for _, c := range []struct {
+		operator  string
+		isotropic bool
+		gamma     float64
+	}{{"identity", true, 0.02}, {"identity", true, 0.2}, {"identity", false, 0.02}, {"identity", false, 0.2},
+		{"blur", true, 0.2}, {"blur", false, 0.02}, {"gaps", true, 0.2}, {"gaps", false, 0.2}} {
+		t.Run(fmt.Sprintf("%s/isotropic=%v/%v", c.operator, c.isotropic, c.gamma), func(t *testing.T) {
+			arraytest.NoLeak(t, dev)
+			p := twoPenalties(t, dev, c.operator, c.isotropic, 0.08, c.gamma)
+			y := scene(dev, p.A, 0.1)
+			o := vjp.Options{Tol: 1e-14, MaxIter: 60000, Derivative: vjp.Implicit}
+			dense := solved(t, newSolver(t, "admm", p, o), dev, y)
+			defer dense.Release()
+			sol := bySaddlePoint(t, dev, p, o, y)
+			defer sol.Release()
+			if !staged(sol) || staged(dense) {
+				t.Fatalf("chosen: %v, %v", sol.Choices, dense.Choices)
+			}
+			want, got := jacobian(t, dense.Linearization, dev, len(y)), jacobian(t, sol.Linearization, dev, len(y))
+			got.Sub(got, want)
+			if most := mat.Norm(got, 2); !(most <= 1e-6) {
+				t.Errorf("the derivative is off by %.2g", most)
+			}
+			if off := math.Abs(mat.Trace(got)); !(off <= 1e-8*mat.Trace(want)) {
+				t.Errorf("the trace %.9g is off by %.2g", mat.Trace(want), off)
+			}
+		})
+	}
+}
+
+func bySaddlePoint(t *testing.T, dev array.Device, p vjp.Problem, o vjp.Options, y []float64) *vjp.Solution {
+	t.Helper()
+	defer vjp.BySaddlePoint()()
+	return solved(t, newSolver(t, "admm", p, o), dev, y)
+}
+
+// Images of the derivative are central differences of solutions.
+func TestStagesAgainstDifferences(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	for _, operator := range []string{"identity", "blur"} {
+		p := twoPenalties(t, dev, operator, true, 0.08, 0.2)
+		y := scene(dev, p.A, 0.1)
+		o := vjp.Options{Tol: 1e-14, MaxIter: 60000, Derivative: vjp.Implicit}
+		sol := bySaddlePoint(t, dev, p, o, y)
+		j := jacobian(t, sol.Linearization, dev, len(y))
+		sol.Release()
+		const step, at = 1e-5, 100
+		shifted := func(by float64) *mat.VecDense {
+			z := append([]float64(nil), y...)
+			z[at] += by
+			sol := solved(t, newSolver(t, "admm", p, o), dev, z) // settled by Newton's method
+			defer sol.Release()
+			return mat.NewVecDense(len(z), sol.MuHat.ToHost())
+		}
+		var difference mat.VecDense
+		difference.SubVec(shifted(step), shifted(-step))
+		difference.ScaleVec(1/(2*step), &difference)
+		difference.SubVec(&difference, j.RowView(at))
+		if off := mat.Norm(&difference, 2); !(off <= 1e-5) {
+			t.Errorf("%s: the image of a unit vector, of length %.3f, is off by %.2g", operator, mat.Norm(j.RowView(at), 2),
+				off)
+		}
+	}
+}
+
+// Where equations depend on each other, as in an image without edges and at weights that leave one constant, the
+// trace counts what is left.
+func TestStagesOfAFlatImage(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	for _, isotropic := range []bool{true, false} {
+		for _, flat := range []bool{true, false} {
+			lambda := 0.05
+			p := twoPenalties(t, dev, "identity", isotropic, lambda, 0.3)
+			y := scene(dev, p.A, 0.1)
+			if flat {
+				for i := range y {
+					y[i] = 7
+				}
+			} else {
+				p = twoPenalties(t, dev, "identity", isotropic, 200, 0.3)
+			}
+			sol := bySaddlePoint(t, dev, p, vjp.Options{Tol: 1e-12, MaxIter: 60000, Derivative: vjp.Implicit}, y)
+			j := jacobian(t, sol.Linearization, dev, len(y))
+			if trace := mat.Trace(j); !staged(sol) || math.Abs(trace-1) > 1e-7 {
+				t.Errorf("isotropic %v, flat %v: trace %.9g, want 1; %v", isotropic, flat, trace, sol.Choices)
+			}
+			sol.Release()
+		}
+	}
+}
