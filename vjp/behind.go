@@ -182,7 +182,8 @@ func (s *setting) bySaddle(ctx context.Context, r *place, norm2 float64, reason 
 	} else {
 		made, by, err = system.SaddleOn(ctx, s.p.Device, st.on(s.p.Device), s.p.A, st.behind, st.rest.j, r.eta,
 			1/s.eta)
-		on = fmt.Sprintf("that of a part of r(K b), of dimension %d, and the equations of the others on it", st.space.Dim())
+		on = fmt.Sprintf("that of a part of r(K b), of dimension %d, and the equations of the others on it",
+			st.space.Dim())
 		reason = st.reason
 		held.Hold(st)
 	}
