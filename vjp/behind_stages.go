@@ -112,7 +112,6 @@ func (r *place) of(parts []part) (linops.Operator, *place, error) {
 		ops, blocks, n = append(ops, t.k), append(blocks, t.r...), n+t.to-t.from
 	}
 	v := r.v.Device().Alloc(1, n)
-	defer v.Free()
 	at := 0
 	for _, t := range parts {
 		r.v.Device().Copy(v.Cols(at, at+t.to-t.from), r.v.Cols(t.from, t.to))
