@@ -12,19 +12,19 @@ import (
 type Range struct{ Least, Most, RelStdErr float64 }
 
 const (
-	// A variance is contradicted that is less than Least over timesBelow, or more than timesAbove times Most, and
-	// rangeErrors standard errors off: texture raises Least a little, and outliers count in the variance that is given.
-	timesBelow, timesAbove, rangeErrors = 2, 1.5, 4
+	// A variance is contradicted that is less than Least over timesOff, or more than timesOff times Most, and rangeErrors
+	// standard errors off: texture raises Least a little, and outliers count in the variance that is given.
+	timesOff, rangeErrors = 2, 4
 )
 
 // TooSmall and TooLarge report whether sigma2, of a relative standard error that is 0 where it was given, cannot be the
 // variance.
 func (r Range) TooSmall(sigma2, relStdErr float64) bool {
-	return r.RelStdErr > 0 && math.Log(r.Least/sigma2) > max(math.Log(timesBelow), r.bar(relStdErr))
+	return r.RelStdErr > 0 && math.Log(r.Least/sigma2) > max(math.Log(timesOff), r.bar(relStdErr))
 }
 
 func (r Range) TooLarge(sigma2, relStdErr float64) bool {
-	return r.RelStdErr > 0 && math.Log(sigma2/r.Most) > max(math.Log(timesAbove), r.bar(relStdErr))
+	return r.RelStdErr > 0 && math.Log(sigma2/r.Most) > max(math.Log(timesOff), r.bar(relStdErr))
 }
 
 func (r Range) bar(relStdErr float64) float64 {

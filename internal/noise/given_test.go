@@ -42,7 +42,7 @@ func TestSigma2IsContradicted(t *testing.T) {
 			}), side, side, 1).Range()
 		}, 0},
 		"a sequence with steps": {func() Range {
-			return RangeOfSequence(lists.Make(400, func(i int) float64 { return float64(i/50%2) + sigma*r.NormFloat64() }))
+			return RangeOfSequence(lists.Make(400, func(i int) float64 { return float64(i/100%2) + sigma*r.NormFloat64() }))
 		}, draws - 2},
 		"residuals with heavy tails": {func() Range {
 			return RangeOfSquares(lists.Make(600, func(int) float64 { // Student's t with 5 degrees of freedom

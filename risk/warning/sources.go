@@ -87,7 +87,7 @@ var (
 			"the fit follows noise that is stronger in some rows or columns",
 		Do: "give `--sigma2` where it is known"})
 	Sigma2Contradicted = row(Kind{Code: "sigma2-contradicted", Severity: Caution, Run: true,
-		Says: "`sigma2` is less than half of the variance of the noise, or more than one and a half times it, by " +
+		Says: "`sigma2` is less than half of the variance of the noise, or more than twice that, by " +
 			"more than four standard errors of that: in the smoothest parts of an image that have no texture, in the " +
 			"second differences of a sequence, in the residuals of least squares by all columns of a regression, or " +
 			"of a ridge regression of a sinogram; of entries of a matrix it is told where it is larger than the mean " +
