@@ -12,8 +12,8 @@ import (
 type Range struct{ Least, Most, RelStdErr float64 }
 
 const (
-	// A variance is contradicted that is less than Least over timesOff, or more than timesOff times Most, and rangeErrors
-	// standard errors off: texture raises Least a little, and outliers count in the variance that is given.
+	// A variance is contradicted that is less than Least over timesOff, or more than timesOff times Most, and
+	// rangeErrors standard errors off: texture raises Least a little, and outliers count in what is given.
 	timesOff, rangeErrors = 2, 4
 )
 
