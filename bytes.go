@@ -63,7 +63,7 @@ var needs = map[Problem]func(s sides, o *Options) float64{
 		if o.Anisotropic {
 			return 70*s.d + exact
 		}
-		return 800*s.d + exact
+		return min(800*s.d, 260*s.d+1e6, 110*s.d+1e8) + exact // with a factor for interior points, of bounded size
 	},
 }
 

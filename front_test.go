@@ -580,7 +580,7 @@ func TestEstimateBytesBoundsTheMemory(t *testing.T) {
 		{surepipe.TV1D, [][2]int{{100, 1}, {3000, 1}, {100000, 1}}, func(o *surepipe.Options) { o.Lambda = "2" }},
 		{surepipe.Trend, [][2]int{{100, 1}, {3000, 1}}, func(o *surepipe.Options) { o.Lambda = "2" }},
 		{surepipe.Whittaker, [][2]int{{100, 1}, {30000, 1}}, func(o *surepipe.Options) { o.Lambda = "2" }},
-		{surepipe.TV2D, [][2]int{{8, 8}, {32, 32}, {64, 64}}, func(o *surepipe.Options) { o.Lambda = "0.3" }},
+		{surepipe.TV2D, [][2]int{{8, 8}, {32, 32}, {64, 64}, {256, 256}}, func(o *surepipe.Options) { o.Lambda = "0.3" }},
 	} {
 		for _, size := range c.sizes {
 			o := o
