@@ -8,6 +8,8 @@ import (
 	"math"
 	"runtime/debug"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/input"
 	"surepipe/risk"
 	"surepipe/stages"
@@ -79,18 +81,22 @@ func checkSample(y []float64, d int, sigma2 float64) error {
 	if len(y) != d {
 		return input.Errorf("y has %d values, expected %d", len(y), d)
 	}
-	largest, squares := 0.0, 0.0
-	for i, v := range y {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return input.Errorf("y[%d] is %g, expected a finite number", i, v)
+	squares := floats.Dot(y, y)
+	if !(squares <= math.MaxFloat64) {
+		for i, v := range y {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return input.Errorf("y[%d] is %g, expected a finite number", i, v)
+			}
 		}
-		largest, squares = max(largest, math.Abs(v)), squares+v*v
 	}
 	if risk.Overflows(squares, sigma2, d) {
 		return input.Errorf("y and sigma2 are too far apart, or too large, for a finite risk: ||y||^2 is %g and "+
 			"sigma2 %g", squares, sigma2)
 	}
-	if largest > 0 && largest < leastSize {
+	if squares >= float64(d)*leastSize*leastSize {
+		return nil
+	}
+	if largest := floats.Norm(y, math.Inf(1)); largest > 0 && largest < leastSize {
 		return input.Errorf("y has no entry above %.3g in size, expected some above %g, because squares underflow: "+
 			"multiply y, and sqrt(sigma2), by a constant", largest, leastSize)
 	}
