@@ -78,24 +78,33 @@ func factor(h []float64, n int) bool {
 	return true
 }
 
+// blocks calls f for all roots, with where the rows of each begin.
+func (r *blockRoots) blocks(f func(root []float64, from int)) {
+	size := r.each * r.each
+	parallel.Ranges(len(r.roots)/size, rootsAtOnce, func(lo, hi int) {
+		for b := lo; b < hi; b++ {
+			f(r.roots[b*size:(b+1)*size], b*r.each)
+		}
+	})
+}
+
 func (r *blockRoots) Forward(dst, v []float64) {
 	n := r.each
-	for i := range v {
-		dst[i] = floats.Dot(r.roots[i*n+i%n:(i+1)*n], v[i:i-i%n+n])
-	}
+	r.blocks(func(root []float64, from int) {
+		for i := range n {
+			dst[from+i] = floats.Dot(root[i*n+i:(i+1)*n], v[from+i:from+n])
+		}
+	})
 }
 
 func (r *blockRoots) Columns(x []float64, n int) {
-	each := r.each
-	parallel.Ranges(len(r.roots)/(each*each), rootsAtOnce, func(lo, hi int) {
-		for i := lo * each; i < hi*each; i++ {
-			row := x[i*n : (i+1)*n]
-			root := r.roots[i*each : (i+1)*each]
-			floats.Scale(root[i%each], row)
-			for j := i%each + 1; j < each; j++ {
-				if c := root[j]; c != 0 {
-					k := i - i%each + j
-					floats.AddScaled(row, c, x[k*n:(k+1)*n])
+	r.blocks(func(root []float64, from int) {
+		for i := range r.each {
+			row, own := x[(from+i)*n:(from+i+1)*n], root[i*r.each:(i+1)*r.each]
+			floats.Scale(own[i], row)
+			for j := i + 1; j < r.each; j++ {
+				if own[j] != 0 {
+					floats.AddScaled(row, own[j], x[(from+j)*n:(from+j+1)*n])
 				}
 			}
 		}
@@ -104,29 +113,34 @@ func (r *blockRoots) Columns(x []float64, n int) {
 
 func (r *blockRoots) Adjoint(dst, v []float64) {
 	n := r.each
-	for i := len(v) - 1; i >= 0; i-- {
-		k, x := i%n, v[i]
-		dst[i] = r.roots[i*n+k] * x
-		floats.AddScaled(dst[i+1:i-k+n], x, r.roots[i*n+k+1:(i+1)*n])
-	}
+	r.blocks(func(root []float64, from int) {
+		for i := n - 1; i >= 0; i-- {
+			x := v[from+i]
+			dst[from+i] = root[i*n+i] * x
+			floats.AddScaled(dst[from+i+1:from+n], x, root[i*n+i+1:(i+1)*n])
+		}
+	})
 }
 
 func (r *blockRoots) Inverse(dst, v []float64) {
 	n := r.each
-	for i := len(v) - 1; i >= 0; i-- {
-		k := i % n
-		dst[i] = (v[i] - floats.Dot(r.roots[i*n+k+1:(i+1)*n], dst[i+1:i-k+n])) / r.roots[i*n+k]
-	}
+	r.blocks(func(root []float64, from int) {
+		for i := n - 1; i >= 0; i-- {
+			after := floats.Dot(root[i*n+i+1:(i+1)*n], dst[from+i+1:from+n])
+			dst[from+i] = (v[from+i] - after) / root[i*n+i]
+		}
+	})
 }
 
 func (r *blockRoots) InverseAdjoint(dst, v []float64) {
 	n := r.each
 	copy(dst, v)
-	for i := range dst {
-		k := i % n
-		dst[i] /= r.roots[i*n+k]
-		floats.AddScaled(dst[i+1:i-k+n], -dst[i], r.roots[i*n+k+1:(i+1)*n])
-	}
+	r.blocks(func(root []float64, from int) {
+		for i := range n {
+			dst[from+i] /= root[i*n+i]
+			floats.AddScaled(dst[from+i+1:from+n], -dst[from+i], root[i*n+i+1:(i+1)*n])
+		}
+	})
 }
 
 // on applies one of these to a vector on the device.

@@ -4,9 +4,11 @@ import (
 	"slices"
 	"sync"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/space"
@@ -25,22 +27,32 @@ func NewRooted(a linops.Operator, root loss.Root, each int) linops.Operator {
 	return newRooted(a, root, nil, squareOf(a, root, each))
 }
 
+// squaresAtOnce is the number of blocks that a processor takes at a time.
+const squaresAtOnce = 64
+
 func squareOf(a linops.Operator, root loss.Root, each int) func() []float64 {
 	if each == 0 {
 		return nil
 	}
 	return sync.OnceValue(func() []float64 {
 		d, _ := a.Dims()
-		r, h := make([]float64, d*each), make([]float64, each*each)
+		r, size := make([]float64, d*each), each*each
 		for i := range d {
 			r[i*each+i%each] = 1
 		}
 		root.Columns(r, each)
-		for from := 0; from < len(r); from += each * each {
-			block := mat.NewDense(each, each, r[from:from+each*each])
-			mat.NewDense(each, each, h).Mul(block.T(), block)
-			copy(r[from:], h)
-		}
+		parallel.Ranges(len(r)/size, squaresAtOnce, func(lo, hi int) {
+			h := make([]float64, size)
+			for block := range slices.Chunk(r[lo*size:hi*size], size) {
+				clear(h)
+				for row := range slices.Chunk(block, each) {
+					for i, v := range row {
+						floats.AddScaled(h[i*each:(i+1)*each], v, row)
+					}
+				}
+				copy(block, h)
+			}
+		})
 		return r
 	})
 }
