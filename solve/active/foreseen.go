@@ -76,6 +76,11 @@ func (s *screened) foresee(ctx context.Context, w *screening, dev array.Device, 
 // pull is larger for a coordinate that is taken sooner, +Inf at the first weight, and 0 for one that is not taken.
 func (f *foreseen) pull(j int) float64 { return max(1/float64(f.from[j]), 0) }
 
+// onPath are the coordinates of a set but for those that are taken beyond the last weight.
+func (f *foreseen) onPath(set []int) []int {
+	return slices.DeleteFunc(slices.Clone(set), func(j int) bool { return f.from[j] == len(f.keys) })
+}
+
 // within are the weights whose solutions take no coordinate outside of a set: all up to the first that does.
 func (f *foreseen) within(set []int) map[uint64]bool {
 	first := len(f.keys)

@@ -412,7 +412,7 @@ func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here
 		w.wanted)))
 	w.set, w.bound = here.whole(fitting(pulls, w.set, a.ColumnBytes, s.Task.Options.Columns)), nil
 	if seen != nil {
-		w.set = s.shared.around(dev, s.Task.Family, w.set)
+		w.set = s.shared.around(dev, s.Task.Family, w.set, seen.onPath(w.set))
 		w.within = seen.within(w.set)
 	}
 	clear(w.in)

@@ -81,15 +81,16 @@ func (a *lastSets) keep(family *engine.Family, c *sharedColumns) {
 	}
 }
 
-// around is the set of the columns in memory that a family has chosen last, where it holds a set, else that set.
-func (a *lastSets) around(dev array.Device, family *engine.Family, set []int) []int {
+// around is the set of the columns in memory that a family has chosen last, where it holds what is needed of a set, else
+// that set.
+func (a *lastSets) around(dev array.Device, family *engine.Family, set, needed []int) []int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.last[family]
 	if c == nil || c.dev != dev {
 		return set
 	}
-	if last := c.set.Form().Set; len(restrict.Union(last, set)) == len(last) {
+	if last := c.set.Form().Set; len(restrict.Union(last, needed)) == len(last) {
 		return last
 	}
 	return set
