@@ -81,8 +81,8 @@ func (a *lastSets) keep(family *engine.Family, c *sharedColumns) {
 	}
 }
 
-// around is the set of the columns in memory that a family has chosen last, where it holds what is needed of a set, else
-// that set.
+// around is the set of the columns in memory that a family has chosen last, where it holds what is needed, else the set
+// that is given.
 func (a *lastSets) around(dev array.Device, family *engine.Family, set, needed []int) []int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
