@@ -181,3 +181,37 @@ func TestStagesOfAFlatImage(t *testing.T) {
 		}
 	}
 }
+
+// Rows of K on which r does not depend do not keep a solve from its certificate: every feasible multiplier is 0 there.
+func TestUnpenalizedRowsBehindKAreCertified(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	p := twoPenalties(t, dev, "blur", true, 0.08, 0.2)
+	parts, weights := linops.Above(p.K), make([]float64, stagesSide*stagesSide)
+	for i := range weights {
+		if i >= 16 { // the averages
+			weights[i] = 0.2
+		}
+	}
+	penalty, err := prox.NewWeightedL1(dev, 1, weights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer prox.Release(penalty)
+	_, p.R = solve.Terms(solve.Term{K: parts[0], R: prox.NewVectorialL2(stagesSide*stagesSide, 2, 1, 0.08)},
+		solve.Term{K: parts[1], R: penalty})
+	y := scene(dev, p.A, 0.1)
+	var mu [2]*mat.VecDense
+	bound := 0.0
+	for i, tol := range []float64{1e-4, 1e-9} {
+		sol := solved(t, newSolver(t, "admm", p, vjp.Options{Tol: tol, Derivative: vjp.None}), dev, y)
+		if mu[i] = mat.NewVecDense(len(y), sol.MuHat.ToHost()); i == 0 {
+			bound = sol.Error
+		}
+		sol.Release()
+	}
+	mu[0].SubVec(mu[0], mu[1])
+	if off := mat.Norm(mu[0], 2); !(off <= bound) || !(bound <= 0.1) {
+		t.Errorf("mu_hat is off by %.2g, the bound is %.2g", off, bound)
+	}
+}

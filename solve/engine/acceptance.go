@@ -57,6 +57,8 @@ type Watch struct {
 	z, g, e array.Batch
 	fit     *Fit                       // where the loss is not quadratic; else nil
 	kb      array.Batch                // K b, for r(K b)
+	bound   array.Batch                // 0 at the rows of K on which r does not depend, else 1; zero where there are none
+	u       array.Batch                // the multiplier there
 	near    float64                    // the error of mu_hat where the effort allows for one, from the last check
 	doubt   struct{ at, near float64 } // iterations and near, of a look before
 	norm2K  float64                    // a bound of ||K||^2, where it has been needed
@@ -73,7 +75,7 @@ func newWatch(m Method, traits Traits, y array.Batch, o Options, part bool) *Wat
 }
 
 func (c *Watch) Release() {
-	array.Free(c.z, c.g, c.e, c.kb, c.short, c.long, c.scaled)
+	array.Free(c.z, c.g, c.e, c.kb, c.bound, c.u, c.short, c.long, c.scaled)
 	c.enough.Release()
 	if c.fit != nil {
 		c.fit.Release()

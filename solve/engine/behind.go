@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/prox"
 )
@@ -189,8 +190,9 @@ func (c *Watch) behind(ctx context.Context, w *Work, last bool) error {
 	q, _ := p.K.Dims()
 	if c.z.IsZero() {
 		c.z, c.g, c.e, c.kb = dev.Alloc(1, d), dev.Alloc(1, dim), dev.Alloc(1, dim), dev.Alloc(1, q)
+		c.lookAtFree(dev, q)
 	}
-	u := c.traits.Dual(w)
+	u := c.multiplier(w)
 	p.A.Forward(c.z, w.B)
 	dev.Lin(c.z, 1, c.z, -1, w.Y)
 	p.K.Forward(c.kb, w.B)
@@ -241,6 +243,32 @@ func (c *Watch) behind(ctx context.Context, w *Work, last bool) error {
 		c.Wait, c.over = c.between(), c.over || c.hopeless(size)
 	}
 	return dev.Err()
+}
+
+// multiplier is that of the method, with 0 at the rows of K on which r does not depend, as every feasible one: what a
+// method still has there is missing to A* z.
+func (c *Watch) multiplier(w *Work) array.Batch {
+	u := c.traits.Dual(w)
+	if c.bound.IsZero() {
+		return u
+	}
+	w.Device().Mul(c.u, u, c.bound)
+	return c.u
+}
+
+// lookAtFree finds the rows of K on which r does not depend.
+func (c *Watch) lookAtFree(dev array.Device, q int) {
+	free := prox.StructureOf(c.m.Problem().R).Free
+	if free == nil {
+		return
+	}
+	if rows := free(q); len(rows) > 0 {
+		bound := lists.Make(q, func(int) float64 { return 1 })
+		for _, i := range rows {
+			bound[i] = 0
+		}
+		c.bound, c.u = dev.Put(bound, 1, q), dev.Alloc(1, q)
+	}
 }
 
 // firstDoubt is the number of iterations after which a solve may be hopeless.
