@@ -57,7 +57,7 @@ type Watch struct {
 	z, g, e array.Batch
 	fit     *Fit                       // where the loss is not quadratic; else nil
 	kb      array.Batch                // K b, for r(K b)
-	bound   array.Batch                // 0 at the rows of K on which r does not depend, else 1; zero where there are none
+	bound   array.Batch                // 0 at the rows of K on which r does not depend, else 1; empty where all are 1
 	u       array.Batch                // the multiplier there
 	near    float64                    // the error of mu_hat where the effort allows for one, from the last check
 	doubt   struct{ at, near float64 } // iterations and near, of a look before
