@@ -80,3 +80,27 @@ func TestSigma2IsContradicted(t *testing.T) {
 		}
 	}
 }
+
+// The right sigma2 is hardly contradicted also where residuals have few degrees of freedom.
+func TestFewDegreesOfFreedomContradictNoSigma2(t *testing.T) {
+	const rows, draws = 30, 4000
+	r := rand.New(rand.NewPCG(5, 30))
+	for _, free := range []int{1, 2, 3, 5, 10, 20} {
+		wrong := 0
+		for range draws {
+			chi := 0.0
+			for range free {
+				v := r.NormFloat64()
+				chi += v * v
+			}
+			// Squares of residuals, of which the spread does not matter beside that of so few degrees of freedom.
+			known := RangeOfSquares(lists.Make(rows, func(int) float64 { return chi / rows }), float64(free)/rows)
+			if known.TooSmall(1, 0) || known.TooLarge(1, 0) {
+				wrong++
+			}
+		}
+		if wrong > draws/250 {
+			t.Errorf("%d degrees of freedom: %d of %d draws", free, wrong, draws)
+		}
+	}
+}
