@@ -3,6 +3,7 @@ package pipeline
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -25,7 +26,11 @@ const mostWithheld = 1000
 // has had a value, or for a small sweep by leave-one-out of another loss, whose values may end where a plane separates
 // the classes, or by leave-group-out, whose end where groups decide their own fit, until all are known.
 func (s *sweep) hand(p SweepPoint) bool {
-	if s.o.Criterion.Rule().Diagonal && s.why == nil {
+	switch {
+	case s.why != nil:
+	case p.Implausible:
+		s.why = errUnsettled
+	case s.o.Criterion.Rule().Diagonal:
 		s.why = p.ALOErr
 	}
 	if s.waits {
@@ -115,6 +120,8 @@ func (s *sweep) fallBack(ctx context.Context) error {
 	}
 	return nil
 }
+
+var errUnsettled = errors.New("the divergence is not known, since the derivative of the iterations has not settled")
 
 func (s *sweep) undefined() error {
 	why := cmp.Or(s.o.Criterion.Rule().Undefined, "no fit leaves degrees of freedom to the residual")

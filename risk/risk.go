@@ -150,6 +150,13 @@ func (t Terms) Implausible(divergenceErr float64) bool {
 	return t.Divergence < -slack || t.Divergence > d+slack || t.Frobenius2 > 2*d
 }
 
+// Bounded are the terms with the nearest divergence and norm that are not implausible.
+func (t Terms) Bounded() Terms {
+	d := float64(t.D)
+	t.Divergence, t.Frobenius2 = max(0, min(t.Divergence, d)), min(t.Frobenius2, d)
+	return t
+}
+
 // Overflows reports that ||y||^2 and sigma2, 0 where that is not known, are so far apart or so large that the risk of d
 // observations or its error bar has no finite value.
 func Overflows(squares, sigma2 float64, d int) bool {

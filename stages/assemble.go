@@ -74,9 +74,13 @@ func assemble(ctx context.Context, sigma2 float64, job *Job) (Risk, error) {
 	if err != nil {
 		return Risk{}, err
 	}
-	terms, solverTrace := job.terms(sigma2, trace), trace
+	terms, solverTrace, sol := job.terms(sigma2, trace), trace, job.solution
+	implausible := terms.Implausible(trace.Error())
+	unknown := implausible && sol.Linearization.Kind() == string(vjp.Unrolled)
+	if unknown {
+		terms, trace.StdErr = terms.Bounded(), float64(terms.D)
+	}
 	trace.Trace, trace.Frobenius2 = terms.Divergence, terms.Frobenius2
-	sol := job.solution
 	known := sol.Linearization.Closed()
 	r := Risk{
 		Index:       job.Index,
@@ -91,10 +95,9 @@ func assemble(ctx context.Context, sigma2 float64, job *Job) (Risk, error) {
 		Convergence: sol.Convergence,
 		Derivative:  sol.Linearization.Kind(),
 		Choices:     slices.Concat(sol.Choices, job.chosen),
-		Implausible: terms.Implausible(trace.Error()),
+		Implausible: implausible,
 
-		Verification: job.verification,
-		MeanWeight:   job.meanWeight,
+		Verification: job.verification, MeanWeight: job.meanWeight,
 
 		DivergenceLow:  trace.Trace - (known.Trace - known.Low),
 		DivergenceHigh: trace.Trace + (known.High - known.Trace),
@@ -131,6 +134,9 @@ func assemble(ctx context.Context, sigma2 float64, job *Job) (Risk, error) {
 	}
 	if err := job.criteria(ctx, &r); err != nil {
 		return Risk{}, err
+	}
+	if unknown {
+		r.SURE, r.StdErr, r.Floored, r.Criteria = math.NaN(), math.NaN(), false, risk.Undefined()
 	}
 	if job.leverages != nil {
 		r.Leverages = risk.LeveragesOf(job.leverages, job.determined())

@@ -105,7 +105,7 @@ type Risk struct {
 	InnerSteps, Unsolved int
 	// Implausible reports a Trace that no Jacobian of such an estimator has, see
 	// [risk.Terms.Implausible]. The unrolled derivative of an iterate far from the solution can be
-	// like that.
+	// like that: Trace is then the nearest in [0, d] with an error of d, and SURE and Criteria are NaN.
 	Implausible bool
 	// Doubts are further reasons to doubt the result, found by code that knows how it was computed;
 	// with any of them but LargeStep it is not Trusted.

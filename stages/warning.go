@@ -32,9 +32,9 @@ func (r *Risk) Warnings() []Warning {
 		all = append(all, k.With(format, args...))
 	}
 	if r.Implausible {
-		add(warning.ImplausibleDivergence, "the divergence %g is outside [0, %d]: the derivative of the iterations "+
-			"has not settled; ask for a smaller tolerance with more iterations, or the implicit derivative",
-			r.Trace.Trace, r.D)
+		add(warning.ImplausibleDivergence, "the divergence, or its Jacobian's norm, came out outside [0, %d], so that "+
+			"it is not known: the derivative of the iterations has not settled; ask for a smaller tolerance with "+
+			"more iterations, or the implicit derivative", r.D)
 	}
 	r.warnOfSolve(add)
 	if r.Unsolved > 0 {
