@@ -183,7 +183,8 @@ var defaultRules = []defaultRule{
 		interior.Small},
 	{interior.Entry,
 		"r stands behind differences of the pixels of an image, and A is an operator: where ADMM does not end soon, " +
-			"Newton steps by conjugate gradients do, with a sparse matrix for a preconditioner",
+			"Newton steps do, with a sparse matrix where A picks pixels, and else by conjugate gradients that it " +
+			"preconditions",
 		interior.Iterated},
 	{interior.Entry,
 		"r stands behind a sparse K, and is a sum over coordinates or of norms of groups, and A is a matrix of at " +

@@ -3,6 +3,7 @@ package interior
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 
 	"surepipe/array"
@@ -31,6 +32,10 @@ const (
 	soonSteps      = 2000
 	soonGradients  = 8000
 )
+
+// soonPerSide is that number, relative to the root of the number of pixels, where A picks some of them: interior points
+// take a sparse factor then, whose time grows like the number of pixels to the power of 1.5.
+const soonPerSide = 4
 
 // soonSparse is the number of columns of K up to which the steps with a sparse factor are so fast that no other
 // method comes first.
@@ -84,6 +89,9 @@ func newSecondChance(ctx context.Context, s engine.Task) (engine.Solver, error) 
 	most := soonIterations
 	switch {
 	case Small(s.Problem):
+	case Iterated(s.Problem) && normalDiagonal(s.Problem.A) != nil:
+		_, dim := s.Problem.A.Dims()
+		most = int(soonPerSide * math.Sqrt(float64(dim)))
 	case Iterated(s.Problem):
 		most = soonSteps
 	default:
@@ -114,10 +122,10 @@ func (s *secondChance) points(ctx context.Context) (*engine.Plain, error) {
 	return s.last, nil
 }
 
-// begin solves by the other method, with all its iterations where these cost more than interior points only for a
-// solution that is to be certified.
+// begin solves by the other method, with all its iterations where interior points take conjugate gradients: these cost
+// less only for a solution that is to be certified.
 func (s *secondChance) begin(ctx context.Context, y array.Batch, from engine.From) (*engine.Solution, error) {
-	if !(from.Effort.Error > 0 && Iterated(s.s.Problem)) {
+	if p := s.s.Problem; !(from.Effort.Error > 0 && Iterated(p) && normalDiagonal(p.A) == nil) {
 		return s.first.Solve(ctx, y, from)
 	}
 	whole, err := s.whole(ctx)

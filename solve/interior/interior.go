@@ -120,7 +120,7 @@ func (s *interior) prepare(ctx context.Context) (err error) {
 	if s.conditions = boundsOf(s.P); s.conditions != nil {
 		if band := sequence(s.P); band != nil {
 			s.k, _ = linops.RowsOf(s.P.K)
-			system := &bandedSystem{normalDiagonal(s.P.A), len(s.k.Indptr) - 1, band}
+			system := &bandedSystem{diagonal{normalDiagonal(s.P.A)}, len(s.k.Indptr) - 1, band}
 			s.norm2, s.system = slices.Max(system.c), system
 			return nil
 		}
@@ -134,8 +134,8 @@ func (s *interior) prepare(ctx context.Context) (err error) {
 	} else {
 		s.conditions = ballsOf(s.P)
 	}
-	if system := newSparseSystem(s.P, s.conditions); system != nil && sparseOperators(s.P) {
-		s.norm2, s.k, s.system = system.c, system.k, system
+	if system := newSparseSystem(s.P, s.conditions); system != nil && normalDiagonal(s.P.A) != nil {
+		s.norm2, s.k, s.system = slices.Max(system.c), system.k, system
 	} else if system != nil {
 		if s.norm2, err = engine.NormBound(ctx, s.P, 0); err != nil {
 			return err

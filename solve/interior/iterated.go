@@ -1,7 +1,6 @@
 package interior
 
 import (
-	"context"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -26,8 +25,8 @@ type iteratedSystem struct {
 // mostSystemSteps bounds the steps of conjugate gradients for a direction.
 const mostSystemSteps = 1000
 
-// Iterated reports that interior points apply with conjugate gradients: a cosine transform diagonalizes K*K, and A's
-// columns are about equally long.
+// Iterated reports that interior points apply with conjugate gradients, or with a factor alone where A picks pixels: a
+// cosine transform diagonalizes K*K, and A's columns are about equally long.
 func Iterated(p engine.Problem) bool {
 	return besideSparse(p) && linops.StructureOf(p.K).Cosines.Known() && linops.StructureOf(p.A).Dense == nil &&
 		engine.UnequalLengths2(p) == nil
@@ -48,25 +47,7 @@ func meanEigenvalue(p engine.Problem) float64 {
 	return meanOf(known.ColumnNorms2())
 }
 
-// start is a fit with a penalty on ||K b||^2.
-func (s *iteratedSystem) start(b, aty []float64) {
-	j := make([]float64, len(s.k.Indptr)-1)
-	for i := range j {
-		j[i] = 1 / (smallPenalty * s.c)
-	}
-	f := s.factor()
-	if f.factorize(&scaling{diag: j, allowed: startLeft * floats.Norm(aty, 2), ctx: context.Background()}) {
-		copy(b, aty)
-		f.solve(b, make([]float64, len(j)), make([]float64, len(j)+len(b)))
-	}
-}
-
-// smallPenalty is the weight of ||K b||^2 from which interior points start, relative to c, and startLeft the share of
-// A* y that may be left there.
-const (
-	smallPenalty = 1e-3
-	startLeft    = 1e-2
-)
+func (s *iteratedSystem) start(b, aty []float64) { s.penalized(b, aty, s.factor()) }
 
 func (s *iteratedSystem) normal(dst, b []float64) {
 	x, to := s.dev.Alloc(1, len(b)), s.dev.Alloc(1, len(b))
@@ -125,7 +106,7 @@ func (f *iteratedNormal) gradients(x []float64) {
 		s.square(dst, b)
 		in, out := b.ToHost(), dst.ToHost()
 		for j := range out {
-			sum := -f.c * in[j]
+			sum := -f.c[j] * in[j]
 			for t := f.ptr[j]; t < f.ptr[j+1]; t++ {
 				sum += f.value[t] * in[f.index[t]]
 			}

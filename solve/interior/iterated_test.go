@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/floats"
@@ -67,6 +69,47 @@ func TestInteriorPointsBehindAScanner(t *testing.T) {
 	})
 }
 
+// Where most pixels of an image are missing, interior points end at the solution with a sparse factor and no conjugate
+// gradients, from ADMM's first steps and along a path, and ADMM comes near the same mu_hat.
+func TestInteriorPointsBetweenMissingPixels(t *testing.T) {
+	const rows, cols, n = 34, 36, 34 * 36
+	dev, rng := array.NewHost(), rand.New(rand.NewPCG(7, 8))
+	host, seen, at := steep(rng, rows, cols), []float64(nil), []int(nil)
+	for i, v := range host {
+		if rng.IntN(5) == 0 {
+			seen, at = append(seen, v+0.1*rng.NormFloat64()), append(at, i)
+		}
+	}
+	y := dev.Put(seen, 1, len(seen))
+	defer y.Free()
+	a, err := linops.NewSelection(dev, n, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := solve.Problem{A: a, K: imaging.NewGradient([]int{rows, cols}, nil, imaging.Reflecting), Device: dev}
+	for name, r := range map[string]func(w float64) prox.Prox{
+		"isotropic":   func(w float64) prox.Prox { return prox.NewVectorialL2(n, 2, 1, w) },
+		"anisotropic": func(w float64) prox.Prox { return prox.NewL1(w) },
+	} {
+		path := new(solve.Path)
+		for _, w := range []float64{1, 0.1, 0.02} {
+			p.R = r(w)
+			b, off := behind(t, p, "interior-point", solve.Options{Tol: 1e-9, MaxIter: 20000}, y, solve.From{})
+			along, also := behind(t, p, "interior-point", solve.Options{Tol: 1e-9, MaxIter: 20000}, y,
+				solve.From{Path: path})
+			far, most := behind(t, p, "admm", solve.Options{Tol: 1e-7, MaxIter: 2000}, y, solve.From{})
+			at := fmt.Sprintf("%s, weight %g", name, w)
+			if d := floats.Distance(b, along, 2); !(d <= off+also) {
+				t.Errorf("%s: %g from the solution along a path, with errors of at most %g and %g", at, d, off, also)
+			}
+			if d := floats.Distance(b, far, 2); !(d <= off+most) {
+				t.Errorf("%s: %g from that of ADMM, with errors of at most %g and %g", at, d, off, most)
+			}
+		}
+		path.Release()
+	}
+}
+
 // behind is mu_hat and the bound of its error; interior points have to converge.
 func behind(t *testing.T, p solve.Problem, name string, o solve.Options, y array.Batch, from solve.From) ([]float64,
 	float64) {
@@ -81,6 +124,10 @@ func behind(t *testing.T, p solve.Problem, name string, o solve.Options, y array
 		t.Fatal(err)
 	}
 	defer sol.Release()
+	if linops.StructureOf(p.A).Rows.Value > 0 && sol.Method == name && !slices.ContainsFunc(sol.Choices,
+		func(c solve.Choice) bool { return strings.HasPrefix(c.Chosen, "a sparse matrix") }) {
+		t.Errorf("%s: %+v", name, sol.Choices)
+	}
 	if !sol.Converged && name == "interior-point" {
 		t.Errorf("%s: %+v", name, sol.Convergence)
 	}

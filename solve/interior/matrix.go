@@ -61,7 +61,7 @@ func (f *matrixNormal) factorize(j *scaling) bool {
 		for t := f.ptr[col]; t < f.ptr[col+1]; t++ {
 			row[f.index[t]] += f.value[t]
 		}
-		row[col] -= f.c
+		row[col] -= f.c[col]
 	}
 	_, ok := lapack64.Potrf(blas64.Symmetric{Uplo: blas.Upper, N: f.dim, Data: f.l, Stride: f.dim})
 	return ok

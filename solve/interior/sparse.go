@@ -1,6 +1,7 @@
 package interior
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -23,13 +24,13 @@ const mostSparse = 1 << 19
 
 // sparseSystem eliminates the multiplier: the matrix that is left,
 //
-//	A*A + K* J^{-1} K,    A*A = c I,
+//	A*A + K* J^{-1} K,    A*A = diag(c),
 //
 // is sparse where the rows of K of a group are, and has a sparse Cholesky factor where K takes differences on a
 // grid or another graph with small separators (George 1973). With another A*A the factor of the matrix with its mean
 // eigenvalue c is a preconditioner: [iteratedSystem].
 type sparseSystem struct {
-	multiple
+	diagonal
 	k         space.Rows
 	columns   space.Rows // of K
 	dim       int
@@ -71,8 +72,8 @@ func sparseDifferences(p engine.Problem) bool {
 // newSparseSystem is that of a problem and of its inequalities; nil where the mean eigenvalue of A*A is not known, K
 // not sparse, or the factor too large.
 func newSparseSystem(p engine.Problem, of conditions) *sparseSystem {
-	c := meanEigenvalue(p)
-	if of == nil || !(c > 0) || !sparseDifferences(p) {
+	c, mean := normalDiagonal(p.A), meanEigenvalue(p)
+	if of == nil || !(mean > 0) || !sparseDifferences(p) {
 		return nil
 	}
 	k, ok := linops.RowsOf(p.K)
@@ -80,7 +81,10 @@ func newSparseSystem(p engine.Problem, of conditions) *sparseSystem {
 		return nil
 	}
 	_, dim := p.K.Dims()
-	s := &sparseSystem{multiple: multiple{c}, k: k, columns: space.Transpose(k, dim), dim: dim}
+	if c == nil {
+		c = slices.Repeat([]float64{mean}, dim)
+	}
+	s := &sparseSystem{diagonal: diagonal{c}, k: k, columns: space.Transpose(k, dim), dim: dim}
 	if balls, ok := of.(*groupBalls); ok {
 		s.groups = balls.groups
 	} else {
@@ -191,6 +195,31 @@ func (s *sparseSystem) small() smallness {
 	return small
 }
 
+// start is the unpenalized fit, or one with a penalty on ||K b||^2.
+func (s *sparseSystem) start(b, aty []float64) {
+	if !s.direct(b, aty) {
+		s.penalized(b, aty, s.factor())
+	}
+}
+
+func (s *sparseSystem) penalized(b, aty []float64, f saddleFactor) {
+	j := make([]float64, len(s.k.Indptr)-1)
+	for i := range j {
+		j[i] = 1 / (smallPenalty * slices.Max(s.c))
+	}
+	if f.factorize(&scaling{diag: j, allowed: startLeft * floats.Norm(aty, 2), ctx: context.Background()}) {
+		copy(b, aty)
+		f.solve(b, make([]float64, len(j)), make([]float64, len(j)+len(b)))
+	}
+}
+
+// smallPenalty is the weight of ||K b||^2 from which interior points start, relative to c, and startLeft the share of
+// A* y that may be left there.
+const (
+	smallPenalty = 1e-3
+	startLeft    = 1e-2
+)
+
 func (s *sparseSystem) factor() saddleFactor {
 	f := &sparseNormal{sparseSystem: s, value: make([]float64, len(s.index)), along: make([][]float64, len(s.blocks)),
 		square: make([]float64, len(s.blocks))}
@@ -205,7 +234,7 @@ func (s *sparseSystem) factor() saddleFactor {
 func (s *sparseSystem) choice() engine.Choice {
 	return engine.Choice{Part: "system", Chosen: fmt.Sprintf("a sparse matrix of %d rows, whose factor has "+
 		"%.3g entries", s.dim, float64(s.order.Nonzeros)),
-		Reason: "A*A is a multiple of the identity and K is sparse: without the multiplier the matrix has entries " +
+		Reason: "A*A is diagonal and K is sparse: without the multiplier the matrix has entries " +
 			"only where a group of K's rows reads both columns"}
 }
 
@@ -224,8 +253,8 @@ func (f *sparseNormal) factorize(j *scaling) bool {
 	return f.order.FactorizeInto(&f.l, f.value) == nil
 }
 
-// assemble sets the values of the matrix, those of c I + sum_g K_g* (I - u u*/(s + ||u||^2)) K_g / d, column by column:
-// each adds up what the groups give in their order.
+// assemble sets the values of the matrix, those of diag(c) + sum_g K_g* (I - u u*/(s + ||u||^2)) K_g / d, column by
+// column: each adds up what the groups give in their order.
 func (f *sparseNormal) assemble(j *scaling) {
 	f.j = j
 	f.groups.each(func(g int, rows []int32) {
@@ -244,7 +273,7 @@ func (f *sparseNormal) assemble(j *scaling) {
 	})
 	f.eachColumn(func(column int, readers []reader) {
 		clear(f.value[f.ptr[column]:f.ptr[column+1]])
-		f.value[f.own[column]] = f.c
+		f.value[f.own[column]] = f.c[column]
 		for _, of := range readers {
 			g, c := of.group, int(of.place)
 			b, along, square := &f.blocks[g], f.along[g], f.square[g]

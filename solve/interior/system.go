@@ -35,24 +35,29 @@ type saddleFactor interface {
 	solve(x, z, work []float64)
 }
 
-// multiple is A*A = c I.
-type multiple struct{ c float64 }
+// diagonal is A*A = diag(c).
+type diagonal struct{ c []float64 }
 
-func (s multiple) start(b, aty []float64) {
-	for j, v := range aty {
-		b[j] = v / s.c
+// direct sets b to the unpenalized fit, where there is only one.
+func (s diagonal) direct(b, aty []float64) bool {
+	if !(slices.Min(s.c) > 0) {
+		return false
 	}
+	for j, v := range aty {
+		b[j] = v / s.c[j]
+	}
+	return true
 }
 
-func (s multiple) normal(dst, b []float64) {
+func (s diagonal) normal(dst, b []float64) {
 	for j, v := range b {
-		dst[j] = s.c * v
+		dst[j] = s.c[j] * v
 	}
 }
 
 // bandedSystem is that of a sequence, of which some values may be missing: A*A = diag(c).
 type bandedSystem struct {
-	c    []float64
+	diagonal
 	q    int // rows of K
 	band *banded.Saddle
 }
@@ -96,10 +101,7 @@ func sequence(p engine.Problem) *banded.Saddle {
 
 // start is a fit with a penalty on ||K b||^2 where values are missing.
 func (s *bandedSystem) start(b, aty []float64) {
-	if slices.Min(s.c) > 0 {
-		for j, v := range aty {
-			b[j] = v / s.c[j]
-		}
+	if s.direct(b, aty) {
 		return
 	}
 	f := s.factor()
@@ -115,12 +117,6 @@ func (s *bandedSystem) start(b, aty []float64) {
 
 // startPenalty is the inverse of the weight of ||K b||^2 from which interior points start.
 const startPenalty = 1e4
-
-func (s *bandedSystem) normal(dst, b []float64) {
-	for j, v := range b {
-		dst[j] = s.c[j] * v
-	}
-}
 
 func (s *bandedSystem) small() smallness     { return productsWith }
 func (s *bandedSystem) factor() saddleFactor { return &bandedFactor{bandedSystem: s} }
