@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/numerics"
 	"surepipe/internal/parallel"
 	"surepipe/linops/internal/product"
@@ -33,8 +34,10 @@ type Dense struct {
 	x  *mat.Dense // nil if the host has no copy
 	on array.Batch
 
-	// byColumn are the columns, one after the other, where [Storage].KeepColumns has asked for them.
+	// byColumn are the columns, one after the other, where [Storage].KeepColumns has asked for them, and columns the
+	// same on the device where that is the host.
 	byColumn []float64
+	columns  array.Batch
 
 	gramMu  sync.Mutex
 	gram    []float64 // the smaller Gram matrix, row-major; nil before it is needed
@@ -98,10 +101,15 @@ func (a *Dense) onSpace(dev array.Device, t space.Space) Restricted {
 	if n > a.p {
 		return nil
 	}
+	form := t.Form()
+	byColumn := a.byColumn != nil && form.Kind == space.Subset
+	if byColumn && !a.columns.IsZero() && n > copiedAtOnce {
+		return newUncopied(dev, a, form.Set)
+	}
 	c := DenseOf(dev.Alloc(a.d, n))
-	switch form := t.Form(); {
+	switch {
 	case n == 0 || a.d == 0:
-	case a.byColumn != nil && form.Kind == space.Subset:
+	case byColumn:
 		a.someColumns(c.on, form.Set)
 	default:
 		t.Coordinates(c.on, a.on)
@@ -135,6 +143,13 @@ func (a *Dense) keepColumns() {
 			}
 		}
 	})
+	if a.d == 0 {
+		return
+	}
+	if _, host := a.on.HostRow(0); host {
+		a.columns = a.on.Device().Put(a.byColumn, 1, len(a.byColumn))
+		a.Hold(a.columns)
+	}
 }
 
 // someColumns writes into the memory of dst where that is the host's: new memory costs more than the copy.
@@ -156,6 +171,61 @@ func (a *Dense) someColumns(dst array.Batch, set []int) {
 				}
 			}
 		}
+	}
+}
+
+// copiedAtOnce is the number of columns up to which they are copied, for products of matrices: more are taken where the
+// copy by columns has them, as a copy takes longer, and more memory, than the products with it.
+const copiedAtOnce = 1 << 8
+
+// uncopied are some columns of a dense matrix, which has them one after the other.
+type uncopied struct {
+	base
+	parts []uncopiedPart
+}
+
+// uncopiedPart has the columns of the set from lo to hi-1 in a matrix whose rows are columns of A.
+type uncopiedPart struct {
+	lo, hi  int
+	places  array.Pattern
+	columns array.Batch
+}
+
+func newUncopied(dev array.Device, a *Dense, set []int) *uncopied {
+	c := new(uncopied)
+	c.base = base{name: "columns", d: a.d, p: len(set), run: c.multiply}
+	for lo := 0; lo < len(set); lo += copiedAtOnce {
+		hi := min(lo+copiedAtOnce, len(set))
+		first, last := set[lo], set[hi-1]
+		places := lists.Make(hi-lo, func(k int) int { return set[lo+k] - first })
+		part := uncopiedPart{lo, hi, dev.NewPattern(1, last-first+1, places), a.columns.Cols(first*a.d, (last+1)*a.d)}
+		c.Hold(part.places)
+		c.parts = append(c.parts, part)
+	}
+	c.structure = Complete(c, Structure{Entries: Known(float64(a.d * len(set))),
+		On: func(dev array.Device, t space.Space) Restricted {
+			form := t.Form()
+			if form.Kind != space.Subset {
+				return nil
+			}
+			of := space.Coordinates(dev, a.p, lists.Pick(set, form.Set))
+			defer of.Release()
+			return a.onSpace(dev, of)
+		}})
+	return c
+}
+
+func (c *uncopied) multiply(w product.Direction, dst, x array.Batch) {
+	dev := dst.Device()
+	if w == product.Adjoint {
+		parallel.For(len(c.parts), func(i int) {
+			part := &c.parts[i]
+			dev.SampleProduct(dst.Cols(part.lo, part.hi), part.places, 1, x, part.columns, 0)
+		})
+		return
+	}
+	for i, part := range c.parts {
+		dev.SpreadProduct(false, 1, part.places, x.Cols(part.lo, part.hi), part.columns, float64(min(i, 1)), dst)
 	}
 }
 

@@ -381,3 +381,40 @@ func TestWrappersHandTheirStructureOn(t *testing.T) {
 		}
 	})
 }
+
+// Many columns of a matrix that has a copy by columns are not copied again, and are what they are without it; so are
+// some of these.
+func TestColumnsOfAMatrixByColumns(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const d, p = 9, 700
+		a := randomDense(dev, d, p)
+		a.Structure().KeepColumns()
+		some := func(last int) (set []int) {
+			for j := 1; j < last; j += 1 + j%2 {
+				set = append(set, j)
+			}
+			return set
+		}
+		for _, last := range []int{5, 400, p} {
+			set := some(last)
+			s := space.Coordinates(dev, p, set)
+			everywhere(t, dev, fmt.Sprintf("%d columns", len(set)), a, space.Coordinates(dev, p, set))
+			op, native := On(dev, a, s)
+			if !native {
+				t.Fatalf("%d columns by products with all", len(set))
+			}
+			for _, last := range []int{3, len(set)} {
+				everywhere(t, dev, fmt.Sprintf("some of %d columns", len(set)), op,
+					space.Coordinates(dev, len(set), some(last)))
+			}
+			if err := linopstest.Check(dev, op); err != nil {
+				t.Errorf("%d columns: %v", len(set), err)
+			}
+			if _, host := dev.Alloc(1, 1).HostRow(0); host && op.Bytes() >= 8*d*int64(len(set)) && len(set) > 256 {
+				t.Errorf("%d columns hold %d bytes, as many as a copy", len(set), op.Bytes())
+			}
+			op.Release()
+			s.Release()
+		}
+	})
+}

@@ -301,7 +301,9 @@ func (f Family) Audit(ctx context.Context, y, weights []float64, r Risk, o Sweep
 		return nil, err
 	}
 	defer release()
-	all, err := s.audits(ctx, &SweepPoint{Risk: r, Weights: s.weights(0), solved: held{r.B, r.Factors}})
+	point := &SweepPoint{Risk: r, Weights: s.weights(0), solved: written(r.B, true)}
+	point.solved.factors = r.Factors
+	all, err := s.audits(ctx, point)
 	if err == nil && len(all) == 0 {
 		err = ErrNothingToAudit
 	}

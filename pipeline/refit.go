@@ -244,7 +244,7 @@ func (r *refit) at(ctx context.Context, weights []float64, from start) (mu []flo
 		b.factors = low.Factors()
 	} else {
 		sol.Expand(view)
-		b.b = sol.B.ToHost()
+		b = writtenOf(sol.B)
 	}
 	mu = r.kept.Predict(view, bOf(sol), b.factors, r.of.y, r.predicted())
 	return mu, b, view.Sync()

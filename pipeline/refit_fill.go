@@ -46,7 +46,7 @@ func (r *refit) fillIn(ctx context.Context, weights []float64, from start) (mu [
 	defer prox.Release(reg)
 	q, _ := k.Dims()
 	put := func(x []float64) array.Batch { return dev.Put(slices.Clone(x), 1, len(x)) }
-	start := from.b
+	start := from.list()
 	if start == nil {
 		start = slices.Clone(r.of.y)
 		mean := stat.Mean(r.kept.Observations(r.of.y), nil)
@@ -101,7 +101,7 @@ func (r *refit) fillIn(ctx context.Context, weights []float64, from start) (mu [
 				r.failed++
 			}
 			r.multiplier = u.ToHost()
-			return before, held{b: now}, dev.Sync()
+			return before, written(now, true), dev.Sync()
 		}
 	}
 }

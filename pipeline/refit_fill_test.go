@@ -69,7 +69,7 @@ func TestFoldsOfAnImageAreFitsToTheOtherPixels(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				all = append(all, objective(splits[k], b.b, s.weights(i)[0]))
+				all = append(all, objective(splits[k], b.list(), s.weights(i)[0]))
 				from.held = b
 			}
 			if r.failed > 0 {

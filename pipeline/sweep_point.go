@@ -11,6 +11,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
@@ -138,13 +139,65 @@ func (s *instance) solver(ctx context.Context, weights []float64) (_ vjp.Solver,
 	return solver, func() { solver.Release(); free() }, nil
 }
 
-// held is a solution b on the host: written down, or by its factors. The zero value stands for 0.
+// held is a solution b on the host: by its values at some places, all of them where these are nil, and 0 elsewhere, or
+// by its factors. The zero value stands for 0.
 type held struct {
-	b       []float64
+	n       int // of b
+	places  []int
+	values  []float64
 	factors *vjp.Factors
 }
 
-func (h held) none() bool { return h.b == nil && h.factors == nil }
+func (h held) none() bool { return h.n == 0 && h.factors == nil }
+
+// written is b where few values or all are kept. It keeps b itself where it is a list of its own.
+func written(b []float64, own bool) held {
+	places := lists.Places(len(b), func(j int) bool { return b[j] != 0 })
+	switch {
+	case 2*len(places) <= len(b):
+		return held{n: len(b), places: append([]int{}, places...), values: lists.Pick(b, places)}
+	case !own:
+		b = slices.Clone(b)
+	}
+	return held{n: len(b), values: b}
+}
+
+// writtenOf is the vector of a batch.
+func writtenOf(b array.Batch) held {
+	if row, ok := b.HostRow(0); ok {
+		return written(row, false)
+	}
+	return written(b.ToHost(), true)
+}
+
+// list is b, nil where it is not written down. The caller must not modify it.
+func (h held) list() []float64 {
+	if h.places == nil {
+		return h.values
+	}
+	b := make([]float64, h.n)
+	h.fill(b)
+	return b
+}
+
+// fill sets the entries that are not 0.
+func (h held) fill(b []float64) {
+	for k, j := range h.places {
+		b[j] = h.values[k]
+	}
+}
+
+// on is b on a device. The caller frees it.
+func (h held) on(dev array.Device) array.Batch {
+	b := dev.Alloc(1, h.n)
+	if row, ok := b.HostRow(0); ok && h.places != nil { // memory that was in use before
+		dev.Fill(b, 0)
+		h.fill(row)
+	} else {
+		dev.Upload(b, h.list())
+	}
+	return b
+}
 
 // start is where a point's solve starts: an estimate, nil for 0, and what the points before it in a
 // chain hand on, nil for none.
@@ -167,11 +220,9 @@ type started struct {
 
 func (s started) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error) {
 	from := vjp.From{Path: s.from.path, Ahead: s.from.ahead, Factors: s.from.factors, Effort: s.from.effort}
-	if s.from.b != nil {
-		dev := y.Device()
-		from.B = dev.Alloc(1, len(s.from.b))
+	if s.from.n > 0 {
+		from.B = s.from.on(y.Device())
 		defer from.B.Free()
-		dev.Upload(from.B, s.from.b)
 	}
 	told := s.from.solved == nil
 	from.Solved = func(sol *solve.Solution) {
@@ -190,13 +241,13 @@ func (s started) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error
 func (s started) heldOf(sol *solve.Solution) held {
 	switch low := sol.Implied; {
 	case low == nil:
-		return held{b: sol.B.ToHost()}
+		return writtenOf(sol.B)
 	case low.Factors != nil:
 		return held{factors: low.Factors()}
 	default:
 		b := make([]float64, low.P)
 		low.B(b, 0)
-		return held{b: b}
+		return written(b, true)
 	}
 }
 
