@@ -61,11 +61,7 @@ type Analysis struct {
 // only the order is found, which incomplete factors take.
 func Analyze(ptr []int64, index []int32, most int64) *Analysis {
 	n := len(ptr) - 1
-	a := &Analysis{place: make([]int32, n), parent: make([]int32, n), ptr: ptr, index: index}
-	a.order, a.block = Order(ptr, index)
-	a.tree()
-	a.childrenFirst()
-	a.tree()
+	a := ordered(orderNodes, ptr, index)
 	count := make([]int64, n)
 	mark := slices.Repeat([]int32{-1}, n)
 	for k := range n {
@@ -84,6 +80,21 @@ func Analyze(ptr []int64, index []int32, most int64) *Analysis {
 		}
 	}
 	a.supernodes(count)
+	return a
+}
+
+// InOrder is an analysis for incomplete factors alone, which takes a third of the time: ranges of the rows stay in their
+// order, which is to have neighbours near each other, as the pixels of an image have. Nonzeros is 0. Of an image these
+// factors have fewer entries than in the order of Analyze.
+func InOrder(ptr []int64, index []int32) *Analysis { return ordered(inRanges, ptr, index) }
+
+func ordered(nodes by, ptr []int64, index []int32) *Analysis {
+	n := len(ptr) - 1
+	a := &Analysis{place: make([]int32, n), parent: make([]int32, n), ptr: ptr, index: index}
+	a.order, a.block = orderBy(nodes, ptr, index)
+	a.tree()
+	a.childrenFirst()
+	a.tree()
 	return a
 }
 

@@ -18,15 +18,22 @@ func TestIncomplete(t *testing.T) {
 		if width++; width > 1 {
 			ptr, index, value = channels(ptr, index, value, width)
 		}
-		testIncomplete(t, Analyze(ptr, index, math.MaxInt64), value, width)
+		exact, err := Analyze(ptr, index, math.MaxInt64).Factorize(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range []*Analysis{Analyze(ptr, index, math.MaxInt64), InOrder(ptr, index)} {
+			testIncomplete(t, a, exact, value, width)
+		}
 	}
 }
 
-func testIncomplete(t *testing.T, a *Analysis, value []float64, width int) {
+func testIncomplete(t *testing.T, a *Analysis, exact *Factor, value []float64, width int) {
 	n := len(a.order)
-	exact, err := a.Factorize(value)
-	if err != nil {
-		t.Fatal(err)
+	if place := slices.Sorted(slices.Values(a.order)); !slices.Equal(place, lists.Make(n, func(i int) int32 {
+		return int32(i)
+	})) {
+		t.Fatalf("the order is no permutation: %v", a.order)
 	}
 	rhs := make([]float64, n)
 	rng := rand.New(rand.NewPCG(3, 4))

@@ -35,11 +35,56 @@ const shares = 16
 // node j are index[ptr[j]:ptr[j+1]]; j itself may be among them. The order is one of blocks of nodes with the same
 // neighbours.
 func Order(ptr []int64, index []int32) (order []int32, block int) {
+	return orderBy(orderNodes, ptr, index)
+}
+
+// by orders nodes that are not taken together in groups; parts of so many nodes are not divided any more.
+type by func(ptr []int64, index []int32, leaf int) []int32
+
+func orderBy(nodes by, ptr []int64, index []int32) (order []int32, block int) {
 	n := len(ptr) - 1
 	if first, after, groups := alike(ptr, index); 4*groups < 3*n {
-		return orderGroups(ptr, index, first, after, groups)
+		return orderGroups(nodes, ptr, index, first, after, groups)
 	}
-	return orderNodes(ptr, index, leaf), 1
+	return nodes(ptr, index, leaf), 1
+}
+
+// inRanges orders ranges of the nodes, each by levels towards a node that is far from the others (Cuthill and McKee
+// 1969). Of neighbours in two ranges the one with more neighbours, or else the first, comes after all ranges.
+func inRanges(ptr []int64, index []int32, _ int) []int32 {
+	n := len(ptr) - 1
+	d := &dissection{ptr: ptr, index: index, part: make([]int32, n), level: make([]int32, n)}
+	degree := func(v int32) int64 { return ptr[v+1] - ptr[v] }
+	between := make([]bool, n)
+	for v := range int32(n) {
+		for _, w := range index[ptr[v]:ptr[v+1]] {
+			if w < v || int(v)*shares/n == int(w)*shares/n || between[v] || between[w] {
+				continue
+			}
+			if degree(w) > degree(v) {
+				between[w] = true
+			} else {
+				between[v] = true
+			}
+		}
+	}
+	ranges, last := make([][]int32, shares), []int32(nil)
+	for v := range int32(n) {
+		if r := int(v) * shares / n; between[v] {
+			last = append(last, v)
+		} else {
+			ranges[r] = append(ranges[r], v)
+		}
+	}
+	parallel.For(shares, func(r int) {
+		for rest := ranges[r]; len(rest) > 0; {
+			reached := d.reach(rest)
+			copy(rest, d.search(rest[:reached], rest[reached-1]))
+			slices.Reverse(rest[:reached])
+			rest = rest[reached:]
+		}
+	})
+	return append(slices.Concat(ranges...), last...)
 }
 
 // alike finds groups of nodes with the same neighbours, themselves included, such as the channels of a pixel: an
@@ -91,7 +136,7 @@ func alike(ptr []int64, index []int32) (first, after []int32, groups int) {
 }
 
 // orderGroups orders groups of nodes as the nodes of a smaller graph. The size of a block divides that of every group.
-func orderGroups(ptr []int64, index, first, after []int32, groups int) (order []int32, block int) {
+func orderGroups(nodes by, ptr []int64, index, first, after []int32, groups int) (order []int32, block int) {
 	n := len(ptr) - 1
 	number, heads := make([]int32, n), make([]int32, 0, groups)
 	for v := range n {
@@ -110,7 +155,7 @@ func orderGroups(ptr []int64, index, first, after []int32, groups int) (order []
 		fewer = append(fewer, int64(len(between)))
 	}
 	order = make([]int32, 0, n)
-	for _, g := range orderNodes(fewer, between, max(leaf*groups/n, 1)) {
+	for _, g := range nodes(fewer, between, max(leaf*groups/n, 1)) {
 		from := len(order)
 		for v := heads[g]; v >= 0; v = after[v] {
 			order = append(order, v)
