@@ -78,8 +78,8 @@ func (c *sparseCurvature) withProduct(dev array.Device, t float64) {
 // Times sets dst = t Q z, where the product is kept.
 func (c *sparseCurvature) Times(dst, z array.Batch) { dst.Device().MulCSR(dst, c.product, z) }
 
-// analyzed is the analysis for a complete factor, or, where that would surely have more than mostFactor entries, one for
-// incomplete factors: that of a grid of n nodes, five entries a row, has 7.75 n log2 n to first order (George 1973).
+// analyzed is the analysis for a complete factor, or, where that would surely have more than mostFactor entries, that
+// of incomplete factors: one of a grid of n nodes, five entries a row, has 7.75 n log2 n to first order (George 1973).
 func analyzed(ptr []int64, index []int32) *cholesky.Analysis {
 	const entries, surely = 5, 4
 	n := len(ptr) - 1

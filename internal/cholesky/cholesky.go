@@ -83,7 +83,7 @@ func Analyze(ptr []int64, index []int32, most int64) *Analysis {
 	return a
 }
 
-// InOrder is an analysis for incomplete factors alone, which takes a third of the time: ranges of the rows stay in their
+// InOrder is an analysis for incomplete factors alone, in a third of the time: ranges of the rows stay in their
 // order, which is to have neighbours near each other, as the pixels of an image have. Nonzeros is 0. Of an image these
 // factors have fewer entries than in the order of Analyze.
 func InOrder(ptr []int64, index []int32) *Analysis { return ordered(inRanges, ptr, index) }
