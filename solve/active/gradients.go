@@ -236,6 +236,44 @@ func (w *screening) slope(known []float64, z array.Batch) []float64 {
 	return g.ToHost()
 }
 
+// mostOutside is the size of the gradient outside of the set.
+func (w *screening) mostOutside() float64 {
+	most := 0.0
+	for j, g := range w.g {
+		if !w.in[j] {
+			most = max(most, math.Abs(g))
+		}
+	}
+	return most
+}
+
+// expected reports whether, at these weights, no column outside of the set should violate its condition. most is at
+// least the size of the gradient outside.
+func (w *screening) expected(here separable, most float64) bool {
+	if w.within != nil {
+		return w.within[here.key]
+	}
+	pulls := w.grouped(here, w.g)
+	if one := here.w.One; pulls == nil && one > 0 && here.w.List == nil && w.at.List == nil &&
+		most+w.growth*math.Abs(w.at.One-one) <= one*nearBoundary {
+		return true // the pull is at most |g|
+	}
+	for j, g := range w.g {
+		weight := here.w.At(j)
+		if pulls == nil && math.Abs(g)+w.growth*math.Abs(w.at.At(j)-weight) <= weight*nearBoundary && weight > 0 {
+			continue
+		}
+		if w.in[j] || held(weight) {
+			continue
+		}
+		pull := here.at(pulls, j, g)
+		if grown := pull + w.growth*max(w.at.At(j)-weight, 0); weight == 0 || grown > weight*nearBoundary {
+			return false
+		}
+	}
+	return true
+}
+
 // grouped are the pulls of groups at a gradient; nil where coordinates stand alone.
 func (w *screening) grouped(here separable, g []float64) []float64 {
 	if here.owner == nil {

@@ -174,29 +174,6 @@ func (w *screening) verified(key uint64) *verified {
 	return nil
 }
 
-// expected reports whether, at these weights, no column outside of the set should violate its
-// condition.
-func (w *screening) expected(here separable) bool {
-	if w.within != nil {
-		return w.within[here.key]
-	}
-	pulls := w.grouped(here, w.g)
-	for j, g := range w.g {
-		weight := here.w.At(j)
-		if pulls == nil && math.Abs(g)+w.growth*math.Abs(w.at.At(j)-weight) <= weight*nearBoundary && weight > 0 {
-			continue // the pull is at most |g|
-		}
-		if w.in[j] || held(weight) {
-			continue
-		}
-		pull := here.at(pulls, j, g)
-		if grown := pull + w.growth*max(w.at.At(j)-weight, 0); weight == 0 || grown > weight*nearBoundary {
-			return false
-		}
-	}
-	return true
-}
-
 // step is a weight of the path that is solved on the columns in memory.
 type step struct {
 	separable
@@ -206,7 +183,7 @@ type step struct {
 // advance finds solutions of the weights here, and of some that follow, and verifies them in a pass.
 func (s *screened) advance(ctx context.Context, w *screening, y array.Batch, here separable, from engine.From) error {
 	w.ready = nil
-	if w.columns == nil || w.must != nil || !w.expected(here) {
+	if w.columns == nil || w.must != nil || !w.expected(here, math.Inf(1)) {
 		if err := s.choose(ctx, w, y, here, from); err != nil {
 			return err
 		}
@@ -311,13 +288,14 @@ func (s *screened) ahead(w *screening, here separable, from engine.From) (steps 
 		return steps, false, nil
 	}
 	_, dim := s.Task.Problem.A.Dims()
+	most := w.mostOutside()
 	for i := 1; i < s.mostAhead(); i++ {
 		r, err := from.Ahead(i)
 		if err != nil || r == nil {
 			return steps, false, err
 		}
 		t := step{separableOf(r, dim), r}
-		if !w.expected(t.separable) {
+		if !w.expected(t.separable, most) {
 			prox.Release(r)
 			return steps, true, nil
 		}
