@@ -130,6 +130,7 @@ func (s *interior) Init(w *engine.Work, b0 array.Batch) error {
 		copy(r.u, w.Dual.ToHost())
 		r.pairs.center(r.rz, r.u, size, weight)
 	}
+	r.products, r.pieces = r.pairs.products()
 	w.Own = r
 	// About the ratio of z and u where the noise decides.
 	r.eta = size / weight
@@ -193,7 +194,6 @@ func (s *interior) Step(ctx context.Context, w *engine.Work, record bool) (prox.
 // advance takes a step with Mehrotra's predictor and corrector.
 func (s *interior) advance(r *interiorRun) {
 	s.residuals(r)
-	r.products, r.pieces = r.pairs.products()
 	if r.slow++; r.products < 0.9*r.last || r.last == 0 {
 		r.slow, r.last = 0, r.products
 	}
@@ -290,4 +290,5 @@ func (s *interior) move(r *interiorRun, step float64) {
 		r.u[i] += step * v
 	}
 	r.pairs.move(r.u, step)
+	r.products, r.pieces = r.pairs.products()
 }
