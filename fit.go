@@ -49,9 +49,9 @@ type Fit struct {
 	err   error
 }
 
-func fitOf(e *Estimator, risk pipeline.Risk) *Fit {
+func fitOf(ctx context.Context, e *Estimator, risk pipeline.Risk) *Fit {
 	f := &Fit{Result: e.job.Result(), of: e, job: e.job, risk: risk,
-		diagnostics: study.Diagnose(e.job.Problem, e.data.Data, risk)}
+		diagnostics: study.Diagnose(ctx, e.job.Problem, e.data.Data, risk)}
 	f.Warnings = e.warnings(e.job)
 	f.notes = len(f.Warnings)
 	f.Fill(e.job.Problem, risk, e.data.Mu)

@@ -252,9 +252,12 @@ func (e *Estimator) Fit(ctx context.Context) (*Fit, error) {
 		if err != nil {
 			return nil, err
 		}
-		f := fitOf(e, risk)
+		f := fitOf(ctx, e, risk)
 		f.tell(study.RowNotes(e.data.Data, risk, e.request.Folds))
 		f.tell(f.diagnostics.Notes())
+		if ctx.Err() != nil { // and notes may lack
+			return nil, context.Cause(ctx)
+		}
 		return f, nil
 	})
 }

@@ -24,8 +24,10 @@ type Diagnostics struct {
 	Problem *problems.Problem
 	Data    problems.Data
 	Risk    pipeline.Risk
-	// full is the regression on all columns, which is computed once.
+	// full is the regression on all columns, and left what a ridge regression leaves of a sinogram: each is computed
+	// once.
 	full func() (fullModel, error)
+	left func() (noise.Left, bool)
 }
 
 type fullModel struct {
@@ -33,14 +35,17 @@ type fullModel struct {
 	problems.Doubts
 }
 
-// Diagnose returns the diagnostics of a fit to data. It costs nothing before they are asked for.
-func Diagnose(p *problems.Problem, data problems.Data, risk pipeline.Risk) *Diagnostics {
-	return &Diagnostics{p, data, risk, sync.OnceValues(func() (m fullModel, err error) {
+// Diagnose returns the diagnostics of a fit to data. It costs nothing before they are asked for. Once the context is
+// done a ridge regression of a sinogram, which takes time, ends and tells nothing.
+func Diagnose(ctx context.Context, p *problems.Problem, data problems.Data, risk pipeline.Risk) *Diagnostics {
+	full := sync.OnceValues(func() (m fullModel, err error) {
 		if m.FullModel, err = p.FullModel(data.Y); err == nil {
 			m.Doubts = m.FullModel.Doubts()
 		}
 		return m, err
-	})}
+	})
+	return &Diagnostics{p, data, risk, full,
+		sync.OnceValues(func() (noise.Left, bool) { return p.Rays(ctx, data, risk.Sigma2) })}
 }
 
 // Notes are the warnings of the fit about its data: coefficients without bound, noise whose variance differs, and
@@ -92,7 +97,7 @@ func (d *Diagnostics) entries(all *Notes) {
 
 // rays notes noise of a sinogram that is uneven.
 func (d *Diagnostics) rays(all *Notes) {
-	if left, ok := d.Problem.Rays(context.Background(), d.Data, d.Risk.Sigma2); ok {
+	if left, ok := d.left(); ok {
 		*all = append(*all, UnevenNotes(left.Uneven())...)
 		*all = append(*all, d.sigma2(left.Range(), "of the residuals of a ridge regression of y")...)
 	}

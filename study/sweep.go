@@ -122,7 +122,7 @@ func (s *Sweep) Run(ctx context.Context) (r *Swept, err error) {
 	}
 	defer log.end(&err)
 	if s.Estimator == nil {
-		return r, r.choose(log, begin)
+		return r, r.choose(ctx, log, begin)
 	}
 	begun := !s.Options.Fallback || len(r.Lines) > 0
 	if begun {
@@ -150,9 +150,9 @@ func (s *Sweep) Run(ctx context.Context) (r *Swept, err error) {
 			if best = point; point.Choice.Chosen != point.Index {
 				continue
 			}
-			return r, r.finish(log, best, point, time.Since(begin))
+			return r, r.finish(ctx, log, best, point, time.Since(begin))
 		case point.Stage == pipeline.ChosenStage:
-			return r, r.finish(log, best, point, time.Since(begin))
+			return r, r.finish(ctx, log, best, point, time.Since(begin))
 		}
 		if err := r.add(log, point); err != nil {
 			return r, err
@@ -200,7 +200,7 @@ func (s *Sweep) RunPart(ctx context.Context) (r *Swept, err error) {
 	return r, nil
 }
 
-func (r *Swept) choose(log *Log, begin time.Time) error {
+func (r *Swept) choose(ctx context.Context, log *Log, begin time.Time) error {
 	s := r.Sweep
 	choice, edge, err := pipeline.Choose(s.grid(), s.Options)
 	if err == nil {
@@ -213,7 +213,7 @@ func (r *Swept) choose(log *Log, begin time.Time) error {
 		p.Index, p.Choice, p.Edge = i, choice, edge
 		return p
 	}
-	return r.finish(log, at(choice.Minimizer), at(choice.Chosen), time.Since(begin))
+	return r.finish(ctx, log, at(choice.Minimizer), at(choice.Chosen), time.Since(begin))
 }
 
 func (r *Swept) begin() error {
@@ -259,7 +259,8 @@ func (r *Swept) add(log *Log, point pipeline.SweepPoint) error {
 }
 
 // finish sums up the points. best is the minimizer.
-func (r *Swept) finish(log *Log, best, chosen pipeline.SweepPoint, took time.Duration) error {
+func (r *Swept) finish(ctx context.Context, log *Log, best, chosen pipeline.SweepPoint,
+	took time.Duration) error {
 	r.Chosen = chosen
 	s := SweepSummary{
 		Summary: true, Response: r.Template.Response,
@@ -289,7 +290,7 @@ func (r *Swept) finish(log *Log, best, chosen pipeline.SweepPoint, took time.Dur
 	}
 	s.Audits = chosen.Audits
 	if j := r.Estimator; j != nil {
-		r.Diagnostics = Diagnose(j.Problem, r.Data, chosen.Risk)
+		r.Diagnostics = Diagnose(ctx, j.Problem, r.Data, chosen.Risk)
 		s.StorageResult = StorageOf(j.Problem)
 		s.Minimizer, s.Chosen = r.answer(best), r.answer(chosen)
 		s.Minimizer.InterceptResult = InterceptOf(j.Problem, best.Risk)
