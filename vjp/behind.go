@@ -140,7 +140,7 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, r *place) (*line
 		if r.model.Curvature == nil {
 			break
 		}
-		m.Curvature, err = pulledCurvature(dev, p.K, r, t, s.eta)
+		m.Curvature, err = r.curvatureOn(dev, p.K, t, s.eta)
 		if m.Curvature != nil {
 			held.Hold(m.Curvature)
 		}
@@ -165,6 +165,23 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, r *place) (*line
 	}
 	l.held, undo = append(held, l.held...), nil
 	return l, dev.Err()
+}
+
+// curvatureOn is the curvature on t. Of one of many coordinates, too many for the inverse that Newton's steps take, the
+// place goes before its factor is made.
+func (r *place) curvatureOn(dev array.Device, k linops.Operator, t space.Space, eta float64) (prox.Curvature, error) {
+	squares, ok := r.squares(t)
+	if !ok {
+		return pulledCurvature(dev, k, r, t, eta)
+	}
+	if t.Dim() > maxColumns {
+		r.release()
+	}
+	c, err := newSparseCurvature(dev, squares, t.Dim(), eta, r.small, false)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // bySaddle solves a saddle point system, on the space of a part of r(K b) where a basis of that is at hand.

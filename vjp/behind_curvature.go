@@ -83,24 +83,25 @@ func columnsOf(m *mat.Dense, set []int) *mat.Dense {
 	return out
 }
 
+// squares are those of Q on the clusters t of coordinates, for a sparse curvature; ok is false where K takes no
+// differences of pairs, or Q is no sum of squares.
+func (r *place) squares(t space.Space) (q prox.Squares, ok bool) {
+	f, ok := r.equations.(*forest)
+	if !ok {
+		return q, false
+	}
+	w := r.model.Squares()
+	if w == nil {
+		return q, false
+	}
+	return pulledSquares(w, f.pairs, r.model.Space.Form(), t), true
+}
+
 // pulledCurvature is E* K* Q K E, the curvature of r's model on the space t of K's preimage, for the
 // step eta; nil where that is 0.
 func pulledCurvature(dev array.Device, k linops.Operator, r *place, t space.Space, eta float64) (prox.Curvature,
 	error) {
 	m := r.model
-	w := m.Squares()
-	form := m.Space.Form()
-	if f, ok := r.equations.(*forest); ok && w != nil {
-		squares := pulledSquares(w, f.pairs, form, t)
-		if t.Dim() > maxColumns { // too many for the inverse that Newton's steps take
-			r.release()
-		}
-		c, err := newSparseCurvature(dev, squares, t.Dim(), eta, r.small)
-		if err != nil {
-			return nil, err
-		}
-		return c, nil
-	}
 	_, n := t.Dims()
 	switch {
 	case n == 0:

@@ -18,7 +18,7 @@ type sparseCurvature struct {
 	factor  *cholesky.Factor
 	exact   bool // the factor is J's inverse
 
-	product array.CSR // t Q, where it is not, or was asked for
+	product array.CSR // t Q, where it is not, or the product was asked for
 }
 
 // mostFactor is the largest number of entries of a complete factor, 12 bytes each.
@@ -31,8 +31,10 @@ const (
 	smallCompared = 2e-3
 )
 
-// newSparseCurvature returns Q of n columns, at the step t, with a tolerance of an incomplete factor.
-func newSparseCurvature(dev array.Device, q prox.Squares, n int, t, small float64) (*sparseCurvature, error) {
+// newSparseCurvature returns Q of n columns, at the step t, with a tolerance of an incomplete factor. product asks for
+// [sparseCurvature.Times].
+func newSparseCurvature(dev array.Device, q prox.Squares, n int, t, small float64, product bool) (*sparseCurvature,
+	error) {
 	c := &sparseCurvature{n: n, squares: q}
 	weights := lists.Map(c.squares.Weights, func(w float64) float64 { return t * w })
 	ptr, index, value := cholesky.Normal(n, c.squares.Indptr, c.squares.Indices, c.squares.Values, weights)
@@ -47,32 +49,18 @@ func newSparseCurvature(dev array.Device, q prox.Squares, n int, t, small float6
 	}
 	if c.exact = a.Nonzeros > 0 && a.Nonzeros <= mostFactor; c.exact {
 		var err error
-		c.factor, err = a.Factorize(value)
-		return c, err
+		if c.factor, err = a.Factorize(value); err != nil || !product {
+			return c, err
+		}
+	} else {
+		c.factor = a.Incomplete(value, small)
 	}
-	c.factor = a.Incomplete(value, small)
 	for j, v := range diagonal {
 		value[ptr[j]] = v
 	}
-	c.keep(dev, ptr, index, value)
-	return c, dev.Err()
-}
-
-// keep keeps t Q.
-func (c *sparseCurvature) keep(dev array.Device, ptr []int64, index []int32, value []float64) {
-	c.product = dev.NewCSR(c.n, c.n, lists.Map(ptr, func(u int64) int { return int(u) }),
+	c.product = dev.NewCSR(n, n, lists.Map(ptr, func(u int64) int { return int(u) }),
 		lists.Map(index, func(i int32) int { return int(i) }), value)
-}
-
-// withProduct keeps what [sparseCurvature.Times] takes.
-func (c *sparseCurvature) withProduct(dev array.Device, t float64) {
-	if !c.exact {
-		return
-	}
-	q := &c.squares
-	weights := lists.Map(q.Weights, func(w float64) float64 { return t * w })
-	ptr, index, value := cholesky.Normal(c.n, q.Indptr, q.Indices, q.Values, weights)
-	c.keep(dev, ptr, index, value)
+	return c, dev.Err()
 }
 
 // Times sets dst = t Q z, where the product is kept.

@@ -18,7 +18,7 @@ import (
 // orthogonal.
 type stage struct {
 	first, rest *place
-	k, behind   linops.Operator // K_1 and K_2
+	behind      linops.Operator // K_2
 	space       space.Space     // {u : K_1 u in T_1}
 	reason      string
 }
@@ -83,13 +83,14 @@ func (r *place) divided(p Problem, first, rest []part) (_ *stage, err error) {
 	var undo cleanup
 	defer undo.run()
 	undo.add(s.Release)
-	if s.k, s.first, err = r.of(first); err != nil {
+	k, at, err := r.of(first)
+	if err != nil {
 		return nil, err
 	}
-	if s.first.model == nil {
+	if s.first = at; at.model == nil {
 		return nil, nil
 	}
-	if s.space, s.reason, err = s.first.withBasis(p.Device, p.A, s.k); err != nil || s.space == nil {
+	if s.space, s.reason, err = at.withBasis(p.Device, p.A, k); err != nil || s.space == nil {
 		return nil, err
 	}
 	if s.space.Dim() == 0 || s.first.model.Curvature != nil &&
@@ -130,16 +131,14 @@ func (s *stage) on(dev array.Device) system.Stage {
 		if s.first.model.Curvature == nil {
 			return nil, nil
 		}
-		q, err := pulledCurvature(dev, s.k, s.first, s.space, t)
-		if err != nil || q == nil {
-			return nil, err
-		}
-		c, ok := q.(*sparseCurvature)
+		squares, ok := s.first.squares(s.space)
 		if !ok {
-			q.Release()
 			return nil, errNoCurvature
 		}
-		c.withProduct(dev, t)
+		c, err := newSparseCurvature(dev, squares, s.space.Dim(), t, s.first.small, true)
+		if err != nil {
+			return nil, err
+		}
 		return c, nil
 	}}
 }

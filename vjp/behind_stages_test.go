@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
@@ -21,10 +23,11 @@ import (
 const stagesSide = 16
 
 // twoPenalties is a problem of an image with total variation and wavelets behind an operator.
-func twoPenalties(t *testing.T, dev array.Device, operator string, isotropic bool, lambda, gamma float64) vjp.Problem {
+func twoPenalties(t *testing.T, dev array.Device, side int, operator string, isotropic bool, lambda,
+	gamma float64) vjp.Problem {
 	t.Helper()
-	n := stagesSide * stagesSide
-	wavelet, err := imaging.NewWavelet2D(stagesSide, stagesSide, "sym4", 2)
+	n := side * side
+	wavelet, err := imaging.NewWavelet2D(side, side, "sym4", 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,12 +35,12 @@ func twoPenalties(t *testing.T, dev array.Device, operator string, isotropic boo
 	if isotropic {
 		variation = prox.NewVectorialL2(n, 2, 1, lambda)
 	}
-	k, r := solve.Terms(solve.Term{K: imaging.NewGradient([]int{stagesSide, stagesSide}, nil, imaging.Reflecting),
+	k, r := solve.Terms(solve.Term{K: imaging.NewGradient([]int{side, side}, nil, imaging.Reflecting),
 		R: variation}, solve.Term{K: wavelet, R: prox.NewL1(gamma)})
 	p := vjp.Problem{A: linops.Identity(n), K: k, R: r, Device: dev}
 	switch operator {
 	case "blur":
-		p.A, err = imaging.NewConvolution2D(stagesSide, stagesSide, mat.NewDense(3, 3,
+		p.A, err = imaging.NewConvolution2D(side, side, mat.NewDense(3, 3,
 			[]float64{1, 2, 1, 2, 6, 2, 1, 2, 1}), imaging.ZeroPadded)
 		p.A = linops.Scale(1.0/18, p.A)
 	case "gaps":
@@ -58,14 +61,14 @@ func twoPenalties(t *testing.T, dev array.Device, operator string, isotropic boo
 // scene is an image with a disc and a ramp, and noise, as A shows it.
 func scene(dev array.Device, a linops.Operator, noise float64) []float64 {
 	rng := rand.New(rand.NewPCG(7, 11))
-	image := make([]float64, stagesSide*stagesSide)
+	d, n := a.Dims()
+	image, side := make([]float64, n), int(math.Sqrt(float64(n)))
 	for i := range image {
-		x, y := float64(i%stagesSide)/stagesSide, float64(i/stagesSide)/stagesSide
+		x, y := float64(i%side)/float64(side), float64(i/side)/float64(side)
 		if image[i] = 0.4 * x; math.Hypot(x-0.4, y-0.5) < 0.3 {
 			image[i]++
 		}
 	}
-	d, _ := a.Dims()
 	b, y := dev.Put(image, 1, len(image)), dev.Alloc(1, d)
 	defer array.Free(b, y)
 	a.Forward(y, b)
@@ -97,7 +100,7 @@ func TestStagesAgainstDenseAlgebra(t *testing.T) {
 		{"blur", true, 0.2}, {"blur", false, 0.02}, {"gaps", true, 0.2}, {"gaps", false, 0.2}} {
 		t.Run(fmt.Sprintf("%s/isotropic=%v/%v", c.operator, c.isotropic, c.gamma), func(t *testing.T) {
 			arraytest.NoLeak(t, dev)
-			p := twoPenalties(t, dev, c.operator, c.isotropic, 0.08, c.gamma)
+			p := twoPenalties(t, dev, stagesSide, c.operator, c.isotropic, 0.08, c.gamma)
 			y := scene(dev, p.A, 0.1)
 			o := vjp.Options{Tol: 1e-14, MaxIter: 60000, Derivative: vjp.Implicit}
 			dense := solved(t, newSolver(t, "admm", p, o), dev, y)
@@ -130,7 +133,7 @@ func TestStagesAgainstDifferences(t *testing.T) {
 	dev := array.NewHost()
 	defer dev.Close()
 	for _, operator := range []string{"identity", "blur"} {
-		p := twoPenalties(t, dev, operator, true, 0.08, 0.2)
+		p := twoPenalties(t, dev, stagesSide, operator, true, 0.08, 0.2)
 		y := scene(dev, p.A, 0.1)
 		o := vjp.Options{Tol: 1e-14, MaxIter: 60000, Derivative: vjp.Implicit}
 		sol := bySaddlePoint(t, dev, p, o, y)
@@ -163,14 +166,14 @@ func TestStagesOfAFlatImage(t *testing.T) {
 	for _, isotropic := range []bool{true, false} {
 		for _, flat := range []bool{true, false} {
 			lambda := 0.05
-			p := twoPenalties(t, dev, "identity", isotropic, lambda, 0.3)
+			p := twoPenalties(t, dev, stagesSide, "identity", isotropic, lambda, 0.3)
 			y := scene(dev, p.A, 0.1)
 			if flat {
 				for i := range y {
 					y[i] = 7
 				}
 			} else {
-				p = twoPenalties(t, dev, "identity", isotropic, 200, 0.3)
+				p = twoPenalties(t, dev, stagesSide, "identity", isotropic, 200, 0.3)
 			}
 			sol := bySaddlePoint(t, dev, p, vjp.Options{Tol: 1e-12, MaxIter: 60000, Derivative: vjp.Implicit}, y)
 			j := jacobian(t, sol.Linearization, dev, len(y))
@@ -182,11 +185,50 @@ func TestStagesOfAFlatImage(t *testing.T) {
 	}
 }
 
+// With more coordinates than a dense inverse takes, the derivative along a direction is the difference of solutions.
+func TestStagesOfManyCoordinates(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	arraytest.NoLeak(t, dev)
+	p := twoPenalties(t, dev, 72, "identity", true, 0.005, 0.01)
+	y, rng := scene(dev, p.A, 0.1), rand.New(rand.NewPCG(3, 4))
+	along := make([]float64, len(y))
+	for i := range along {
+		along[i] = rng.NormFloat64()
+	}
+	o := vjp.Options{Tol: 1e-12, MaxIter: 60000, Derivative: vjp.Implicit}
+	at := func(step float64, of func(sol *vjp.Solution)) {
+		z := slices.Clone(y)
+		floats.AddScaled(z, step, along)
+		sol := solved(t, newSolver(t, "admm", p, o), dev, z)
+		defer sol.Release()
+		of(sol)
+	}
+	const step = 1e-6
+	var want, got []float64
+	at(step, func(sol *vjp.Solution) { want = sol.MuHat.ToHost() })
+	at(-step, func(sol *vjp.Solution) { floats.Sub(want, sol.MuHat.ToHost()) })
+	floats.Scale(1/(2*step), want)
+	at(0, func(sol *vjp.Solution) {
+		b := dev.Put(along, 1, len(along))
+		defer b.Free()
+		if err := sol.Linearization.VJP(t.Context(), b, b); err != nil {
+			t.Fatal(err)
+		}
+		if got = b.ToHost(); !staged(sol) || sol.Linearization.Bytes() <= 0 {
+			t.Errorf("%v, %d bytes", sol.Choices, sol.Linearization.Bytes())
+		}
+	})
+	if off := floats.Distance(got, want, 2) / floats.Norm(want, 2); !(off <= 1e-4) {
+		t.Errorf("the derivative along a direction is off by %.2g of its length", off)
+	}
+}
+
 // Rows of K on which r does not depend do not keep a solve from its certificate: every feasible multiplier is 0 there.
 func TestUnpenalizedRowsBehindKAreCertified(t *testing.T) {
 	dev := array.NewHost()
 	defer dev.Close()
-	p := twoPenalties(t, dev, "blur", true, 0.08, 0.2)
+	p := twoPenalties(t, dev, stagesSide, "blur", true, 0.08, 0.2)
 	parts, weights := linops.Above(p.K), make([]float64, stagesSide*stagesSide)
 	for i := range weights {
 		if i >= 16 { // the averages
