@@ -203,10 +203,7 @@ func (s *sparseSystem) start(b, aty []float64) {
 }
 
 func (s *sparseSystem) penalized(b, aty []float64, f saddleFactor) {
-	j := make([]float64, len(s.k.Indptr)-1)
-	for i := range j {
-		j[i] = 1 / (smallPenalty * slices.Max(s.c))
-	}
+	j := slices.Repeat([]float64{1 / (smallPenalty * slices.Max(s.c))}, len(s.k.Indptr)-1)
 	if f.factorize(&scaling{diag: j, allowed: startLeft * floats.Norm(aty, 2), ctx: context.Background()}) {
 		copy(b, aty)
 		f.solve(b, make([]float64, len(j)), make([]float64, len(j)+len(b)))

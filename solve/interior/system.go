@@ -105,10 +105,7 @@ func (s *bandedSystem) start(b, aty []float64) {
 		return
 	}
 	f := s.factor()
-	d, z := make([]float64, s.q), make([]float64, s.q)
-	for i := range d {
-		d[i] = startPenalty / slices.Max(s.c)
-	}
+	d, z := slices.Repeat([]float64{startPenalty / slices.Max(s.c)}, s.q), make([]float64, s.q)
 	if f.factorize(&scaling{diag: d}) {
 		copy(b, aty)
 		f.solve(b, z, make([]float64, len(b)+len(z)))
