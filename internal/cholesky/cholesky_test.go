@@ -149,7 +149,7 @@ func TestOrderOfGroups(t *testing.T) {
 		t.Fatalf("%d groups, want %d", groups, n)
 	}
 	seen := make([]bool, n*width)
-	order, block := Order(wide, all)
+	order, block := orderBy(orderNodes, wide, all)
 	if block != width {
 		t.Errorf("blocks of %d, want %d", block, width)
 	}

@@ -31,16 +31,11 @@ type piece struct {
 // shares is the number of pieces that goroutines share: they have no neighbours in each other.
 const shares = 16
 
-// Order returns the nodes of a graph in an order in which a factor has few entries. The neighbours of
-// node j are index[ptr[j]:ptr[j+1]]; j itself may be among them. The order is one of blocks of nodes with the same
-// neighbours.
-func Order(ptr []int64, index []int32) (order []int32, block int) {
-	return orderBy(orderNodes, ptr, index)
-}
-
-// by orders nodes that are not taken together in groups; parts of so many nodes are not divided any more.
+// by orders the nodes of a graph so that a factor has few entries; parts of up to leaf nodes need not be divided.
 type by func(ptr []int64, index []int32, leaf int) []int32
 
+// orderBy orders the nodes of a graph by a function for those that are left where nodes with the same neighbours are
+// taken together, in blocks. The neighbours of node j are index[ptr[j]:ptr[j+1]]; j itself may be among them.
 func orderBy(nodes by, ptr []int64, index []int32) (order []int32, block int) {
 	n := len(ptr) - 1
 	if first, after, groups := alike(ptr, index); 4*groups < 3*n {
@@ -167,7 +162,7 @@ func orderGroups(nodes by, ptr []int64, index, first, after []int32, groups int)
 	return order, block
 }
 
-// orderNodes is Order without groups; parts of so many nodes are not divided any more.
+// orderNodes orders by nested dissection.
 func orderNodes(ptr []int64, index []int32, leaf int) []int32 {
 	n := len(ptr) - 1
 	d := &dissection{ptr: ptr, index: index, part: make([]int32, n), level: make([]int32, n), order: make([]int32, n),

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/internal/lists"
@@ -23,12 +24,7 @@ type Left struct {
 
 // Range is that of the variance of the noise, to which what is left of the signal only adds.
 func (l Left) Range() Range {
-	squares := func(x []float64) (sum float64) {
-		for _, v := range x {
-			sum += v * v
-		}
-		return sum
-	}
+	squares := func(x []float64) float64 { return floats.Dot(x, x) }
 	variance := squares(l.Y) / stat.Mean(lists.Map(l.Probes, squares), nil)
 	return Range{variance, variance, leftError}
 }

@@ -126,7 +126,7 @@ func (l *loader) observe(*Data) error {
 		l.axes = 2
 	}
 	if (l.layout.Selection || l.layout.Gaps && l.gaps()) && !l.has("indices") && l.has("y") {
-		if err := l.observed(l.axes); err != nil {
+		if err := l.observed(); err != nil {
 			return err
 		}
 	}
@@ -136,11 +136,11 @@ func (l *loader) observe(*Data) error {
 	return nil
 }
 
-func (l *loader) observed(axes int) error {
+func (l *loader) observed() error {
 	return l.with("y", "(d,), or (m, n) with NaN for missing entries", func(r *dataio.Reader) error {
 		shape := ndarray.ShapeString(r.Shape())
 		switch named := l.dataSet != nil && l.dataSet.Named(); {
-		case len(r.Shape()) == axes:
+		case len(r.Shape()) == l.axes:
 		case l.layout.Gaps || named:
 			return nil // indices are missing, or there are several sequences or channels
 		default:
@@ -278,7 +278,7 @@ func (l *loader) readPlaces(data *Data) (err error) {
 		return l.in("shape", fmt.Errorf("array \"shape\" has shape %s, expected %s", shape, expected))
 	}
 	n := len(data.Indices)
-	if l.layout.Sequence() && l.axes == 1 && data.Shape[0] == n && slices.Equal(data.Indices, lists.Upto(n)) {
+	if l.axes == 1 && data.Shape[0] == n && slices.Equal(data.Indices, lists.Upto(n)) {
 		data.Indices, data.Shape = nil, nil // there are no gaps
 	}
 	return nil
