@@ -8,11 +8,12 @@
 
 from ._api import risk, run, sigma2, sweep
 from ._client import Progress, shutdown, worker
-from ._errors import Cancelled, InputError, SurepipeDoubt, SurepipeError, SurepipeNote, SurepipeWarning
+from ._errors import Cancelled, InputError, SurepipeError
 from ._result import Fit, Path
 
 from .images import denoise_dwi, denoise_tv, denoise_wavelet, smooth_trend
 from ._version import VERSION as __version__
+from ._warnings import SurepipeDoubt, SurepipeNote, SurepipeWarning
 
 _LATER = {name: "linear" for name in ("Lasso", "ElasticNet", "Ridge", "GroupLasso", "Logistic", "Multinomial",
                                    "Poisson", "Cox")}

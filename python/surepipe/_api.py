@@ -6,8 +6,8 @@ import os
 import numpy as np
 
 from ._client import Request
-from ._errors import tell
 from ._result import Fit, Path
+from ._warnings import tell
 
 # Names of flags that are words of Python, or too long to write in a notebook.
 FLAGS = {"lam": "lambda", "lam2": "lambda2", "lambda_": "lambda"}

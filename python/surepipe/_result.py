@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ._errors import heard
+from ._warnings import heard
 
 WEIGHTS = ("lambda", "lambda2", "gamma")
 

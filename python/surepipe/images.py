@@ -6,8 +6,9 @@ import numpy as np
 
 from ._api import ask, grid_of, is_grid, numbers, request, run, sweep
 from ._client import remove, rename, worker
-from ._errors import SurepipeError, SurepipeWarning, tell
+from ._errors import SurepipeError
 from ._result import Path
+from ._warnings import SurepipeWarning, tell
 
 
 def _denoised(by, image, sigma2, options, full):

@@ -10,8 +10,8 @@ from sklearn.utils.validation import (_check_sample_weight, check_array, check_i
 
 from ._api import ask, grid_of, is_grid, labels, numbers, options_of, swept
 from ._client import Request
-from ._errors import tell
 from ._result import Path
+from ._warnings import tell
 
 try:  # scikit-learn 1.6
     from sklearn.utils.validation import _check_feature_names, _check_n_features
