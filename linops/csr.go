@@ -3,6 +3,7 @@ package linops
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"gonum.org/v1/gonum/mat"
@@ -21,8 +22,7 @@ import (
 // a fixed order, in parallel over entries.
 type CSR struct {
 	base
-	m        sparse.Matrix        // host copy
-	t        func() sparse.Matrix // its transpose, from the first time on that columns are taken
+	m, t     sparse.Matrix // host copy, and its transpose
 	x, xt    array.CSR
 	colNorms []float64
 }
@@ -65,25 +65,32 @@ func NewCSR(dev array.Device, rows, cols int, indptr, indices []int, values []fl
 		}
 	}
 	// Transposing sorts: twice, and every row is in order.
-	t := sparse.Matrix{D: rows, P: cols, Rows: space.Rows{Indptr: indptr, Indices: indices, Values: values}}.
-		Transpose().Merge()
-	return newCSR(dev, t.Transpose(), t), nil
+	return newCSRInOrder(dev, sparse.Matrix{D: rows, P: cols, Rows: space.Rows{Indptr: slices.Clone(indptr),
+		Indices: slices.Clone(indices), Values: slices.Clone(values)}}), nil
+}
+
+// newCSRInOrder is that of a matrix whose rows may be in any order and have entries in the same place. It keeps the
+// slices.
+func newCSRInOrder(dev array.Device, m sparse.Matrix) *CSR {
+	t := m.Transpose()
+	if m.InOrder() {
+		return newCSR(dev, m, t)
+	}
+	t = t.Merge()
+	return newCSR(dev, t.Transpose(), t) // transposing sorts
 }
 
 // NewCSRBothWays puts a rows x cols matrix on a device that is at hand compressed by rows and by columns,
 // the columns of a row in increasing order and each once. It keeps the slices, which must not be
 // modified afterwards.
 func NewCSRBothWays(dev array.Device, rows, cols int, byRows, byColumns space.Rows) *CSR {
-	t := sparse.Matrix{D: cols, P: rows, Rows: byColumns}
-	a := newCSR(dev, sparse.Matrix{D: rows, P: cols, Rows: byRows}, t)
-	a.t = func() sparse.Matrix { return t }
-	return a
+	return newCSR(dev, sparse.Matrix{D: rows, P: cols, Rows: byRows}, sparse.Matrix{D: cols, P: rows, Rows: byColumns})
 }
 
 func newCSR(dev array.Device, m, t sparse.Matrix) *CSR {
 	a := &CSR{
 		m:        m,
-		t:        sync.OnceValue(m.Transpose),
+		t:        t,
 		x:        dev.NewCSR(m.D, m.P, m.Indptr, m.Indices, m.Values),
 		xt:       dev.NewCSR(t.D, t.P, t.Indptr, t.Indices, t.Values),
 		colNorms: make([]float64, m.P),
@@ -103,7 +110,7 @@ func newCSR(dev array.Device, m, t sparse.Matrix) *CSR {
 		Entries:      Known(float64(len(m.Values))),
 		ColumnNorms2: func() []float64 { return append([]float64(nil), a.colNorms...) },
 		ScaleColumns: func(dev array.Device, s []float64) Restricted {
-			return newCSR(dev, a.m.ScaleColumns(s), a.t().ScaleRows(s))
+			return newCSR(dev, a.m.ScaleColumns(s), a.t.ScaleRows(s))
 		},
 		On: a.onSpace, Pairs: sync.OnceValue(func() *Pairs { return sparsePairs(a.m.Rows) }),
 	}
@@ -121,7 +128,7 @@ func (a *CSR) onSpace(dev array.Device, t space.Space) Restricted {
 	switch f := t.Form(); f.Kind {
 	case space.Subset:
 		// The rows of X' are the columns of X.
-		columns := a.t().Pick(f.Set)
+		columns := a.t.Pick(f.Set)
 		return newCSR(dev, columns.Transpose(), columns)
 	case space.Cluster:
 		average := sparse.Matrix{D: len(f.Average.Indptr) - 1, P: a.p, Rows: f.Average}

@@ -24,8 +24,7 @@ func Pick(dev array.Device, a Operator, rows []int) (Operator, func(), error) {
 	case known.Identity:
 		return selected(dev, p, rows)
 	case known.SparseRows != nil:
-		t := sparse.Matrix{D: d, P: p, Rows: known.SparseRows()}.Pick(rows).Transpose().Merge()
-		picked := newCSR(dev, t.Transpose(), t)
+		picked := newCSRInOrder(dev, sparse.Matrix{D: d, P: p, Rows: known.SparseRows()}.Pick(rows))
 		return picked, picked.Release, nil
 	case known.Dense != nil && known.Entries == Known(float64(d)*float64(p)):
 		x, some := known.Dense(), mat.NewDense(len(rows), p, nil)

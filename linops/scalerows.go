@@ -30,7 +30,7 @@ func ScaleRows(dev array.Device, a Operator, s []float64) Restricted {
 	case *Dense:
 		return NewDense(dev, scaledRows(m.x, s))
 	case *CSR:
-		return newCSR(dev, m.m.ScaleRows(s), m.t().ScaleColumns(s))
+		return newCSR(dev, m.m.ScaleRows(s), m.t.ScaleColumns(s))
 	}
 	if d == 0 || slices.Min(s) == slices.Max(s) {
 		if d > 0 {
@@ -39,9 +39,7 @@ func ScaleRows(dev array.Device, a Operator, s []float64) Restricted {
 		return Owning(a)
 	}
 	if rows, ok := RowsOf(a); ok {
-		m := sparse.Matrix{D: d, P: p, Rows: rows}.ScaleRows(s)
-		t := m.Transpose().Merge()
-		return newCSR(dev, t.Transpose(), t)
+		return newCSRInOrder(dev, sparse.Matrix{D: d, P: p, Rows: rows}.ScaleRows(s))
 	}
 	scales := NewDiagonal(dev, s)
 	return Owning(Compose(scales, a), scales)

@@ -3,6 +3,7 @@ package active
 import (
 	"context"
 	"math"
+	"sync"
 	"sync/atomic"
 
 	"gonum.org/v1/gonum/floats"
@@ -24,8 +25,7 @@ import (
 type descent struct {
 	splitting
 	columns *sparseColumns
-	entries float64 // of A
-	chosen  bool    // for the steps of this solve
+	chosen  bool // for the steps of this solve
 
 	b, g []float64
 
@@ -45,9 +45,11 @@ type descent struct {
 
 // sparseColumns are what all solves with an operator share: its columns.
 type sparseColumns struct {
-	space.Rows              // the columns of S
-	left, right []float64   // u, and v, nil where these are 0
-	slow        atomic.Bool // passes have cost what a factor would
+	counts      []int             // of entries in the columns of S
+	entries     float64           // of S
+	columns     func() space.Rows // of S, made when they first serve
+	left, right []float64         // u, and v, nil where these are 0
+	slow        atomic.Bool       // passes have cost what a factor would
 }
 
 // newDescent is nil where A is not sparse or the problem does not split over coordinates.
@@ -60,12 +62,17 @@ func (n *reweighted) newDescent() *descent {
 	}
 	columns, ok := n.s.Family.Kept(func() any {
 		s := linops.ShiftedOf(n.s.Problem.A)
-		return &sparseColumns{Rows: space.Transpose(s.Rows, dim), left: s.Left, right: s.Right}
+		counts := make([]int, dim)
+		for _, j := range s.Indices {
+			counts[j]++
+		}
+		return &sparseColumns{counts: counts, entries: float64(len(s.Values)), left: s.Left, right: s.Right,
+			columns: sync.OnceValue(func() space.Rows { return space.Transpose(s.Rows, dim) })}
 	}).(*sparseColumns)
 	if !ok || columns.slow.Load() {
 		return nil
 	}
-	return &descent{splitting: splittingOf(r, dim), columns: columns, entries: float64(len(columns.Values)),
+	return &descent{splitting: splittingOf(r, dim), columns: columns,
 		b: make([]float64, dim), g: make([]float64, dim), curve: make([]float64, dim), image: make([]float64, d)}
 }
 
@@ -79,7 +86,7 @@ func (s *descent) serves(at *engine.Fit) bool {
 	n, entries := 0.0, 0.0
 	for j, b := range s.b {
 		if !s.chosen && s.matters(j, b) {
-			n, entries = n+1, entries+float64(s.columns.Indptr[j+1]-s.columns.Indptr[j])
+			n, entries = n+1, entries+float64(s.columns.counts[j])
 		}
 	}
 	s.chosen = s.chosen || n*n*n/3 > limits.Passes*memoryBound*4*entries
@@ -96,7 +103,7 @@ func (s *descent) matters(j int, b float64) bool {
 func (s *descent) minimum(ctx context.Context, dev array.Device, root []float64, share float64) (array.Batch, error) {
 	off := s.choose(root)
 	n := float64(len(s.set))
-	worth := n*float64(len(s.values)) + n*n*n/3 + memoryBound*roundTrips*2*s.entries
+	worth := n*float64(len(s.values)) + n*n*n/3 + memoryBound*roundTrips*2*s.columns.entries
 	for spent, moved := 0.0, math.Inf(1); moved > share*share*off; {
 		if err := ctx.Err(); err != nil {
 			return array.Batch{}, err
@@ -118,7 +125,7 @@ func (s *descent) choose(root []float64) (off float64) {
 	s.set, s.start, s.rows, s.values = s.set[:0], s.start[:0], s.rows[:0], s.values[:0]
 	s.cross, s.right, s.left2, s.shift, s.along = s.cross[:0], s.right[:0], 0, 0, 0
 	clear(s.image)
-	left := make([]float64, len(root))
+	columns, left := s.columns.columns(), make([]float64, len(root))
 	if s.columns.left != nil {
 		floats.MulTo(left, s.columns.left, root)
 		s.left2 = floats.Dot(left, left)
@@ -135,9 +142,9 @@ func (s *descent) choose(root []float64) (off float64) {
 			right = s.columns.right[j]
 		}
 		s.curve[j] = s.q.At(j)
-		for u := s.columns.Indptr[j]; u < s.columns.Indptr[j+1]; u++ {
-			i := s.columns.Indices[u]
-			v := root[i] * s.columns.Values[u]
+		for u := columns.Indptr[j]; u < columns.Indptr[j+1]; u++ {
+			i := columns.Indices[u]
+			v := root[i] * columns.Values[u]
 			s.rows, s.values = append(s.rows, int32(i)), append(s.values, v)
 			s.curve[j] += v * v
 			cross += v * left[i]

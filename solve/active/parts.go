@@ -22,15 +22,21 @@ const diagonalRows = 256
 // diagonal is that of A_S (A_S* A_S + Q)^{-1} A_S* for the active set S, the squared norms of the rows
 // of A_S W with the root W of the inverse; nil where the columns are not held as matrices any more.
 func (w *workspace) diagonal() []float64 {
-	if _, ok := w.entries(); !ok {
+	entries, ok := w.entries()
+	if !ok {
 		return nil
 	}
 	d, _ := (*w.parts)[0].A.Dims()
-	out := make([]float64, d)
+	out, active := make([]float64, d), w.p.Active()
+	whole := w.p.Half(faces.Identity(len(active)), len(active))
+	if parts := w.sparseParts(entries, d); parts != nil {
+		w.byPairs(out, parts, whole)
+		return out
+	}
 	var add []func(memory *[]float64, image blas64.General, from int)
-	cols := 0
-	for k, root := range w.roots() {
-		add, cols = append(add, rowsTimes((*w.parts)[k].A, root)), root.Cols
+	cols := whole.Cols
+	for k, root := range w.roots(whole) {
+		add = append(add, rowsTimes((*w.parts)[k].A, root))
 	}
 	fresh := func() *[2][]float64 { return new([2][]float64) }
 	_ = parallel.Each(parallel.Parts(d, diagonalRows), fresh, func(i int, memory *[2][]float64) error {
@@ -54,11 +60,7 @@ func (w *workspace) diagonal() []float64 {
 // but for the order of its rows, to an image.
 func rowsTimes(a linops.Operator, by blas64.General) func(memory *[]float64, image blas64.General, from int) {
 	first := lists.Make(by.Rows, func(i int) int { // half of the entries are 0
-		row := by.Data[i*by.Stride:][:by.Cols]
-		if at := slices.IndexFunc(row, func(v float64) bool { return v != 0 }); at >= 0 {
-			return at
-		}
-		return by.Cols
+		return zeros(by.Data[i*by.Stride:][:by.Cols])
 	})
 	stored := linops.StructureOf(a).Stored
 	if stored.IsZero() {
@@ -98,17 +100,22 @@ func rowsTimes(a linops.Operator, by blas64.General) func(memory *[]float64, ima
 	}
 }
 
-// roots has the rows of the root of the inverse at the columns of each part, 0 at those that are not active.
-func (w *workspace) roots() []blas64.General {
-	active := w.p.Active()
-	root, at := w.p.Half(faces.Identity(len(active)), len(active)), make(map[int]int)
-	for s, i := range active {
+// order has the places of coordinates among the active ones, -1 for others.
+func (w *workspace) order() []int {
+	at := slices.Repeat([]int{-1}, len(w.place))
+	for s, i := range w.p.Active() {
 		at[w.set[i]] = s
 	}
+	return at
+}
+
+// roots has the rows of the root of the inverse at the columns of each part, 0 at those that are not active.
+func (w *workspace) roots(root blas64.General) []blas64.General {
+	at := w.order()
 	return lists.Map(*w.parts, func(c *restrict.Columns) blas64.General {
 		g := matrix(new([]float64), len(c.Set), root.Cols)
 		for col, j := range c.Set {
-			if s, ok := at[j]; ok {
+			if s := at[j]; s >= 0 {
 				copy(g.Data[col*g.Stride:], root.Data[s*root.Stride:][:root.Cols])
 			}
 		}

@@ -16,8 +16,25 @@ type Matrix struct {
 // Transpose returns the transposed matrix, each row's columns in order.
 func (m Matrix) Transpose() Matrix { return Matrix{m.P, m.D, space.Transpose(m.Rows, m.P)} }
 
+// InOrder reports that each row has its columns in increasing order, and each once.
+func (m Matrix) InOrder() bool {
+	for i := range m.D {
+		for u := m.Indptr[i] + 1; u < m.Indptr[i+1]; u++ {
+			if m.Indices[u-1] >= m.Indices[u] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 func (m Matrix) Pick(list []int) Matrix {
-	c := Matrix{len(list), m.P, space.Rows{Indptr: make([]int, 1, len(list)+1)}}
+	n := 0
+	for _, i := range list {
+		n += m.Indptr[i+1] - m.Indptr[i]
+	}
+	c := Matrix{len(list), m.P, space.Rows{Indptr: make([]int, 1, len(list)+1), Indices: make([]int, 0, n),
+		Values: make([]float64, 0, n)}}
 	for _, i := range list {
 		lo, hi := m.Indptr[i], m.Indptr[i+1]
 		c.Indices = append(c.Indices, m.Indices[lo:hi]...)

@@ -1,8 +1,12 @@
 package faces
 
 import (
+	"slices"
+
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+
+	"surepipe/internal/parallel"
 )
 
 // SolveEach overwrites k rows of x, each of one number for each of S in the order of Active, with
@@ -72,7 +76,19 @@ func (f *factor) half(x blas64.General) {
 	if f.n == 0 {
 		return
 	}
-	blas64.Trsm(blas.Right, blas.NoTrans, 1, f.triangle(), x)
+	parallel.Ranges(x.Rows, strip, func(lo, hi int) {
+		first := x.Cols
+		for i := lo; i < hi; i++ {
+			row := x.Data[i*x.Stride:][:first]
+			if at := slices.IndexFunc(row, func(v float64) bool { return v != 0 }); at >= 0 {
+				first = at
+			}
+		}
+		if first < f.n {
+			blas64.Trsm(blas.Right, blas.NoTrans, 1, f.part(first, f.n), blas64.General{Rows: hi - lo,
+				Cols: f.n - first, Stride: x.Stride, Data: x.Data[lo*x.Stride+first:]})
+		}
+	})
 	if m := len(f.held); m > 0 {
 		mu := f.multipliers(x)
 		t := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: m, Stride: m, Data: f.yy}
