@@ -310,15 +310,12 @@ func (e *entries) score(i int, alpha, mean, s2, t float64) (g, slope float64) {
 	return dv*left - 2*(mean-t)*v, ddv*left + alpha*dv*dv + 2*v
 }
 
-// entriesPerPart are the entries that are taken by one of the goroutines that share them.
-const entriesPerPart = 1 << 14
-
 // values are the means of f at the estimates from all probes, from those without each group, and at
 // h = 0.
 func (e *entries) values(f func(i int, h float64) float64) (all float64, without [groups]float64, base float64) {
-	parts := make([][groups + 2]float64, parallel.Parts(e.d, entriesPerPart))
-	parallel.Ranges(e.d, entriesPerPart, func(from, to int) {
-		sums := &parts[from/entriesPerPart]
+	parts := make([][groups + 2]float64, parallel.Parts(e.d, parallel.Share))
+	parallel.Ranges(e.d, parallel.Share, func(from, to int) {
+		sums := &parts[from/parallel.Share]
 		for i := from; i < to; i++ {
 			e.value(f, i, sums)
 		}

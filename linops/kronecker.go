@@ -193,9 +193,9 @@ func BlockProducts(dst array.Batch, a, b Operator, h []float64) bool {
 			return
 		}
 		sum := dense(left.from[i+1]-left.from[i], right.from[k]-at)
-		weighted := dense(min(outcomeRows, left.x.Rows), sum.Cols)
-		for from := 0; from < left.x.Rows; from += outcomeRows {
-			rows := min(outcomeRows, left.x.Rows-from)
+		weighted := dense(min(parallel.Panel, left.x.Rows), sum.Cols)
+		for from, end := range parallel.Panels(left.x.Rows) {
+			rows := end - from
 			for r := range rows {
 				x, to := right.row(from+r), weighted.Data[r*weighted.Stride:]
 				for j := first; j < k; j++ {
@@ -231,10 +231,10 @@ func (c *kronecker) blocks(p []float64, order int) []float64 {
 			sorted.Data[s*sorted.Stride+r] = p[a*c.p+b]
 		}
 	}
-	fresh := func() blas64.General { return dense(outcomeRows, c.p) }
-	_ = parallel.Each(parallel.Parts(x.x.Rows, outcomeRows), fresh, func(part int, images blas64.General) error {
-		from := part * outcomeRows
-		rows := min(outcomeRows, x.x.Rows-from)
+	fresh := func() blas64.General { return dense(parallel.Panel, c.p) }
+	_ = parallel.Each(parallel.Parts(x.x.Rows, parallel.Panel), fresh, func(part int, images blas64.General) error {
+		from := part * parallel.Panel
+		rows := min(parallel.Panel, x.x.Rows-from)
 		for i := range k {
 			lo, hi := x.from[i], x.from[i+1]
 			if lo == hi {
@@ -256,9 +256,6 @@ func (c *kronecker) blocks(p []float64, order int) []float64 {
 	})
 	return out
 }
-
-// outcomeRows is the number of rows of columns by outcome that are multiplied at once.
-const outcomeRows = 512
 
 // outcomes are A's columns, those of outcome i from from[i] to from[i+1], and their places.
 type outcomes struct {
@@ -292,7 +289,7 @@ func (c *kronecker) byOutcome() *outcomes {
 	}
 	columns := lists.Map(o.places, func(s int) int { return c.at[s] / c.k })
 	units := lists.Map(o.places, c.unit)
-	parallel.Ranges(o.x.Rows, outcomeRows, func(lo, hi int) {
+	parallel.Ranges(o.x.Rows, parallel.Rows(len(columns)), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			row, to := x.RawRowView(i), o.row(i)
 			for s, j := range columns {

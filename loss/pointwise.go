@@ -175,7 +175,7 @@ func (l *Pointwise) memory(n int) *scratch {
 	}
 	s, ok := l.pool.Get().(*scratch)
 	if !ok || len(s.z) != n {
-		all := make([]float64, 5*n+parallel.Parts(n, atATime))
+		all := make([]float64, 5*n+parallel.Parts(n, parallel.Share))
 		s = &scratch{l: l, z: all[:n], y: all[n : 2*n], value: all[2*n : 3*n], slope: all[3*n : 4*n],
 			curve: all[4*n : 5*n], sums: all[5*n:]}
 	}
@@ -188,9 +188,6 @@ func (l *Pointwise) shiftAll(z []float64) {
 	}
 }
 
-// atATime is the number of observations that one processor evaluates at a time.
-const atATime = 1 << 12
-
 // sum adds what part returns for ranges of observations, on all idle processors. Its bits do not depend on how many.
 func (s *scratch) sum(part func(s *scratch, from, to int) float64) float64 {
 	s.part = part
@@ -199,7 +196,9 @@ func (s *scratch) sum(part func(s *scratch, from, to int) float64) float64 {
 }
 
 // Part is that of some observations.
-func (s *scratch) Part(k int) { s.sums[k] = s.part(s, k*atATime, min((k+1)*atATime, len(s.z))) }
+func (s *scratch) Part(k int) {
+	s.sums[k] = s.part(s, k*parallel.Share, min((k+1)*parallel.Share, len(s.z)))
+}
 
 // terms adds a term of each observation of positive weight w.
 func (s *scratch) terms(from, to int, term func(s *scratch, i int, w float64) float64) (sum float64) {
@@ -370,7 +369,7 @@ func (l *Pointwise) gap(u, z, y array.Batch) float64 {
 }
 
 func (l *Pointwise) mean(dst, z []float64) {
-	parallel.Ranges(len(z), atATime, func(lo, hi int) {
+	parallel.Ranges(len(z), parallel.Share, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			dst[i] = l.f.Mean(l.shift(i, z[i]))
 		}

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/lists"
+	"surepipe/internal/parallel"
 )
 
 // ErrNotIdentified says that the columns of X depend on each other, or are not fewer than the rows.
@@ -39,7 +40,7 @@ func NewLeastSquares(x *mat.Dense, columns []int, ofConstant float64) (*LeastSqu
 		return nil, fmt.Errorf("%w: X is %d x %d, expected more rows than columns", ErrNotIdentified, d, n)
 	}
 	l := &LeastSquares{x: x, columns: columns, norms: make([]float64, n), ofConstant: ofConstant,
-		buffer: make([]float64, min(d, rowsAtOnce)*n)}
+		buffer: make([]float64, min(d, parallel.Panel)*n)}
 	for k, j := range columns { // columns of norm 1, whose units do not decide about the rank
 		if l.norms[k] = mat.Norm(x.ColView(j), 2); l.norms[k] == 0 {
 			return nil, fmt.Errorf("%w: column %d of X is zero", ErrNotIdentified, j)
@@ -59,17 +60,15 @@ func NewLeastSquares(x *mat.Dense, columns []int, ofConstant float64) (*LeastSqu
 	return l, nil
 }
 
-// mostCondition is the condition number of the Gram matrix up to which its root is that of X, and rowsAtOnce the number
-// of rows that are copied at a time.
-const mostCondition, rowsAtOnce = 1e8, 128
+// mostCondition is the condition number of the Gram matrix up to which its root is that of X.
+const mostCondition = 1e8
 
 // rows calls f with a copy of some rows after the other, of columns of norm 1, and the place of the first.
 func (l *LeastSquares) rows(f func(first int, rows *mat.Dense)) {
-	d, n := l.x.RawMatrix().Rows, len(l.columns)
-	for first := 0; first < d; first += rowsAtOnce {
-		size := min(rowsAtOnce, d-first)
-		rows := mat.NewDense(size, n, l.buffer[:size*n])
-		for i := range size {
+	n := len(l.columns)
+	for first, end := range parallel.Panels(l.x.RawMatrix().Rows) {
+		rows := mat.NewDense(end-first, n, l.buffer[:(end-first)*n])
+		for i := range end - first {
 			row, all := rows.RawRowView(i), l.x.RawRowView(first+i)
 			for k, j := range l.columns {
 				row[k] = all[j] / l.norms[k]

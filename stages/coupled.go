@@ -135,7 +135,7 @@ func (m *leavers) settle(ctx context.Context) (unsettled []int, err error) {
 		fits[k] = leaver{x: all[:d], to: all[d : 2*d], rest: all[2*d : 3*d], at: all[3*d:]}
 	}
 	each := func(f func(at int)) {
-		parallel.Ranges(len(open), max(atATime/d, 1), func(lo, hi int) {
+		parallel.Ranges(len(open), parallel.Rows(d), func(lo, hi int) {
 			for at := lo; at < hi; at++ {
 				f(at)
 			}

@@ -195,9 +195,6 @@ func (j *Job) influenced(influences []float64) {
 	}
 }
 
-// atATime is the number of observations whose losses one processor evaluates at a time.
-const atATime = 1 << 12
-
 // leftOut keeps the errors of predicting each observation, of which leave-one-out is the mean, by the
 // leverages or their estimates.
 func (j *Job) leftOut(diagonal []float64, left risk.LeftOut) {
@@ -205,7 +202,7 @@ func (j *Job) leftOut(diagonal []float64, left risk.LeftOut) {
 		return
 	}
 	losses := make([]float64, len(diagonal))
-	parallel.Ranges(len(losses), atATime, func(from, to int) {
+	parallel.Ranges(len(losses), parallel.Share, func(from, to int) {
 		for i := from; i < to; i++ {
 			losses[i] = left(i, diagonal[i])
 		}

@@ -92,7 +92,7 @@ func (f *flatness) losses(z []float64) {
 		f.known.Parts(z, z, f.y)
 		return
 	}
-	parallel.Ranges(len(z), atATime, func(from, to int) {
+	parallel.Ranges(len(z), parallel.Share, func(from, to int) {
 		for i := from; i < to; i++ {
 			z[i] = f.known.At(i, z[i], f.y[i])
 		}

@@ -105,7 +105,7 @@ func (j *Job) blocks(ctx context.Context, t Together) (blocks, error) {
 func transposed(rows []float64, d int) []float64 {
 	k := max(len(rows)/d, 1)
 	out := make([]float64, d*k)
-	parallel.Ranges(d, atATime/8, func(lo, hi int) {
+	parallel.Ranges(d, parallel.Rows(8), func(lo, hi int) {
 		for r := range len(rows) / d {
 			for i, v := range rows[r*d+lo : r*d+hi] {
 				out[(lo+i)*k+r] = v

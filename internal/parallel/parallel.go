@@ -11,6 +11,7 @@ package parallel
 
 import (
 	"cmp"
+	"iter"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -218,3 +219,21 @@ func Each[W any](n int, fresh func() W, f func(i int, w W) error) error {
 
 // Parts is the number of parts of a size that n things make.
 func Parts(n, size int) int { return (n + size - 1) / size }
+
+// Share is the number of values, which take a nanosecond or more each, that one processor takes at a time: many beside
+// the handing over, few enough to be shared, and in its cache.
+const Share = 1 << 12
+
+// Rows is the number of rows of a length that make a share.
+func Rows(length int) int { return max(1, Share/max(length, 1)) }
+
+// Panel is the number of rows whose product with other rows is one product of matrices: more are no faster.
+const Panel = 256
+
+// Panels are the ranges of rows, from lo to hi-1, of which n rows consist, one after the other.
+func Panels(n int) iter.Seq2[int, int] {
+	return func(yield func(lo, hi int) bool) {
+		for lo := 0; lo < n && yield(lo, min(lo+Panel, n)); lo += Panel {
+		}
+	}
+}

@@ -129,3 +129,24 @@ func TestNoPartOutlivesAPanic(t *testing.T) {
 		}
 	}
 }
+
+func TestPanelsAndRowsCoverAll(t *testing.T) {
+	for _, n := range []int{0, 1, parallel.Panel - 1, parallel.Panel, parallel.Panel + 1, 3*parallel.Panel + 2} {
+		next := 0
+		for lo, hi := range parallel.Panels(n) {
+			if lo != next || hi <= lo || hi > n || hi-lo > parallel.Panel {
+				t.Fatalf("%d rows: a panel from %d to %d after %d", n, lo, hi, next)
+			}
+			next = hi
+		}
+		if next != n {
+			t.Errorf("%d rows: the panels end at %d", n, next)
+		}
+	}
+	for length, want := range map[int]int{0: parallel.Share, 1: parallel.Share, parallel.Share / 2: 2, parallel.Share: 1,
+		5 * parallel.Share: 1} {
+		if got := parallel.Rows(length); got != want {
+			t.Errorf("%d rows of length %d make a share, expected %d", got, length, want)
+		}
+	}
+}

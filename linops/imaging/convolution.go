@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
 )
@@ -300,7 +301,7 @@ func (a *Convolution) vector(dst, src []float64, do action, shared bool) {
 	defer a.spectra.Put(memory)
 	spectrum, width := *memory, a.c/2+1
 	eachRow := func(f func(p *rowPlan, row int, spectrum []complex128)) {
-		pooled(&a.forRows, shared, a.rows, rowsPerPart(a.c), func(p *rowPlan, lo, hi int) {
+		pooled(&a.forRows, shared, a.rows, parallel.Rows(a.c), func(p *rowPlan, lo, hi int) {
 			for r := lo; r < hi; r++ {
 				f(p, r*a.cols, spectrum[r*width:(r+1)*width])
 			}

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"surepipe/internal/parallel"
 	"surepipe/linops/internal/product"
 	"surepipe/linops/internal/simd"
 )
@@ -86,7 +87,7 @@ type correlationLine struct{ x, summed []float64 }
 // perPart is the number of rows of the result in a part. Of a separable kernel the rows above and
 // below are summed along once more, hence a few times as many as those.
 func (c *correlation) perPart() int {
-	per := rowsPerPart(c.cols)
+	per := parallel.Rows(c.cols)
 	if c.u != nil {
 		per = max(per, 4*len(c.u))
 	}

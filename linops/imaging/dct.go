@@ -4,6 +4,7 @@ import (
 	"math"
 	"sync"
 
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
 )
@@ -104,7 +105,7 @@ func cosineTwiddle(n int) []complex128 {
 
 func (a *DCT) vector(dst, src []float64, do action, shared bool) {
 	alongRows := func(src []float64, back bool) {
-		pooled(&a.plans, shared, a.rows, rowsPerPart(a.cols), func(p *cosinePlan, lo, hi int) {
+		pooled(&a.plans, shared, a.rows, parallel.Rows(a.cols), func(p *cosinePlan, lo, hi int) {
 			for at := lo * a.cols; at < hi*a.cols; at += a.cols {
 				if back {
 					p.row.synthesize(dst[at:at+a.cols], src[at:at+a.cols])

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
 )
@@ -158,7 +159,7 @@ func (a *Fourier) vector(dst, src []float64, do action, shared bool) {
 	if do.kind != doAdjoint {
 		parts(a.cols, stripe, func(p *fourierPlan, lo, hi int) { a.load(p.columns, spectrum, src, lo, hi) })
 	}
-	parts(a.rows, rowsPerPart(a.cols), func(p *fourierPlan, lo, hi int) {
+	parts(a.rows, parallel.Rows(a.cols), func(p *fourierPlan, lo, hi int) {
 		for k := lo; k < hi; k++ {
 			a.row(p.row, spectrum[k*a.cols:][:a.cols], dst, src, do, k)
 		}

@@ -106,7 +106,7 @@ func NewGradient(shape, axes []int, edge Edge) *Gradient {
 		g.length, g.inner = append(g.length, shape[a]), append(g.inner, inner)
 		g.at = append(g.at, g.at[i]+n/(shape[a]*inner)*g.run(i))
 	}
-	g.mapped = mapped{twin: twin{host: g.vector, shares: n >= shareFrom && n > g.line, on: g.multiply},
+	g.mapped = mapped{twin: twin{host: g.vector, shares: n >= parallel.Share && n > g.line, on: g.multiply},
 		name: "Gradient", d: g.at[len(axes)], p: n}
 	if edge == Open {
 		g.host = nil
@@ -270,7 +270,7 @@ func (g *Gradient) pairs() *linops.Pairs {
 
 // vector takes groups of lines in parallel. A line is a row of the last axis.
 func (g *Gradient) vector(dst, src []float64, do action, shared bool) {
-	parallel.RangesIf(shared, g.n/g.line, rowsPerPart(g.line), func(lo, hi int) {
+	parallel.RangesIf(shared, g.n/g.line, parallel.Rows(g.line), func(lo, hi int) {
 		for at := lo * g.line; at < hi*g.line; at += g.line {
 			if do.kind == doAdjoint {
 				g.adjointLine(dst[at:at+g.line], src, at)

@@ -35,7 +35,7 @@ func (g *Gradient) ballStep(s linops.BallStep) (uphill float64, ok bool) {
 	w.B, _ = s.B.HostRow(0)
 	g.clearPastEdges(w.U)
 	g.clearPastEdges(w.Before)
-	lines := max(ballLines, rowsPerPart(w.Row))
+	lines := max(ballLines, parallel.Rows(w.Row))
 	sums := make([]float64, parallel.Parts(g.n/w.Row, lines))
 	parallel.RangesIf(g.shares, g.n/w.Row, lines, func(from, to int) {
 		sums[from/lines] = ballPart(w, g.length[0], from, to)

@@ -62,15 +62,5 @@ func pooled[P any](pool *sync.Pool, shared bool, n, size int, f func(p *P, lo, h
 	})
 }
 
-const (
-	// shareFrom is the least number of values of a vector that is shared among processors.
-	shareFrom = 1 << 12
-	// partValues is the approximate number of values in a part of a shared vector.
-	partValues = 1 << 12
-	// stripe is the number of columns of an image that are transformed at a time: together they
-	// fill cache lines.
-	stripe = 8
-)
-
-// rowsPerPart is how many rows of a given length make a part.
-func rowsPerPart(length int) int { return max(1, partValues/max(length, 1)) }
+// stripe is the number of columns of an image that are transformed at a time: together they fill cache lines.
+const stripe = 8

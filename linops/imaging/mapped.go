@@ -2,6 +2,7 @@ package imaging
 
 import (
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
 )
@@ -20,7 +21,7 @@ type twin struct {
 
 // imageTwin is for an operator that takes the rows and the columns of images apart.
 func imageTwin(rows, cols int, host hostMap) twin {
-	return twin{host: host, shares: rows > 1 && cols > 1 && rows*cols >= shareFrom}
+	return twin{host: host, shares: rows > 1 && cols > 1 && rows*cols >= parallel.Share}
 }
 
 // apply does an action to the vectors of a batch, on the device where they are if that has been loaded, else on the

@@ -96,7 +96,7 @@ func newUndecimated(rows, cols, channels int, oneD bool, family string, levels i
 	}
 	a.works.New = func() any { return a.newWork() }
 	a.buffer.New = func() any { return new(waveletLine) }
-	a.mapped = mapped{twin: twin{host: a.vector, shares: a.Len() >= shareFrom}, name: "Undecimated",
+	a.mapped = mapped{twin: twin{host: a.vector, shares: a.Len() >= parallel.Share}, name: "Undecimated",
 		d: a.Bands() * a.lines * a.length, p: a.Len()}
 	a.structure = linops.Complete(a, linops.Structure{Columns: linops.Known(1)})
 	return a, nil
@@ -218,7 +218,7 @@ func (w *undecimatedWork) filter(dst, x []float64, each func(band, line int, z [
 }
 
 func (w *undecimatedWork) run(phase func(int), lines int, shared bool) {
-	parallel.RangesIf(shared, lines, rowsPerPart(w.a.length), func(lo, hi int) {
+	parallel.RangesIf(shared, lines, parallel.Rows(w.a.length), func(lo, hi int) {
 		for line := lo; line < hi; line++ {
 			phase(line)
 		}

@@ -91,7 +91,7 @@ func NewWavelet2D(rows, cols int, family string, levels int) (*Wavelet, error) {
 
 func (a *Wavelet) known() *Wavelet {
 	a.d, a.p = a.rows*a.cols, a.height*a.width
-	a.shares = !a.oneD && a.d >= shareFrom
+	a.shares = !a.oneD && a.d >= parallel.Share
 	s := linops.Structure{Rows: linops.Known(1)}
 	if a.pads() {
 		s = linops.Structure{Columns: linops.Known(1)}
@@ -242,7 +242,7 @@ type waveletStep struct {
 func (s waveletStep) alongRows(to, from []float64) {
 	a := s.a
 	r, c := a.size(s.level)
-	pooled(&a.lines, s.shared, r, rowsPerPart(c), func(line *waveletLine, lo, hi int) {
+	pooled(&a.lines, s.shared, r, parallel.Rows(c), func(line *waveletLine, lo, hi int) {
 		line.x = product.Resize(line.x, 2*(c+len(a.h)))
 		for at := lo * a.cols; at < hi*a.cols; at += a.cols {
 			if s.back {
@@ -260,7 +260,7 @@ func (s waveletStep) downColumns(to, from []float64) {
 	a := s.a
 	r, c := a.size(s.level)
 	row := func(i int) []float64 { return to[i*a.cols:][:c] }
-	parallel.RangesIf(s.shared, r/2, rowsPerPart(c), func(lo, hi int) {
+	parallel.RangesIf(s.shared, r/2, parallel.Rows(c), func(lo, hi int) {
 		for j := lo; j < hi; j++ {
 			if !s.back {
 				a.sumRows(row(j), a.h, from, 2*j, 0, r, false)

@@ -109,13 +109,10 @@ func linesOf(m *stored.Matrix) outofcore.Lines {
 	return l
 }
 
-// atATime is the number of entries of a matrix that one processor looks at.
-const atATime = 1 << 14
-
 func newDense(dev array.Device, x *mat.Dense, name string) (*linops.Dense, error) {
 	d, p := x.Dims()
 	most := make([]float64, d) // NaN or Inf where a row has one
-	parallel.Ranges(d, max(atATime/max(p, 1), 1), func(from, to int) {
+	parallel.Ranges(d, parallel.Rows(p), func(from, to int) {
 		for i := from; i < to; i++ {
 			most[i] = check.MaxAbs(x.RawRowView(i))
 		}

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/lapack/lapack64"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 )
 
 // BelowThreshold reports whether no singular value of the m x n matrix x exceeds tau: whether tau^2
@@ -174,10 +175,6 @@ func (t *Triplets) outside(w, q array.Batch) {
 	c.Free()
 }
 
-// gramPanel is the number of rows of a large Gram matrix that are computed between two checks of
-// the context.
-const gramPanel = 256
-
 // smallerGram returns the upper triangle of x* x, or of x x* where that is smaller, on the host.
 func smallerGram(ctx context.Context, x array.Batch) ([]float64, int, error) {
 	dev := x.Device()
@@ -186,11 +183,10 @@ func smallerGram(ctx context.Context, x array.Batch) ([]float64, int, error) {
 	g := dev.Alloc(n, n)
 	defer g.Free()
 	dev.Fill(g, 0)
-	for i := 0; i < n; i += gramPanel {
+	for i, j := range parallel.Panels(n) {
 		if err := ctx.Err(); err != nil {
 			return nil, 0, err
 		}
-		j := min(i+gramPanel, n)
 		if tall {
 			dev.Gemm(true, false, 1, x.Cols(i, j), x.Cols(i, n), 0, g.Rows(i, j).Cols(i, n))
 		} else {

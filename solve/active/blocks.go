@@ -11,13 +11,9 @@ import (
 	"surepipe/loss"
 )
 
-const (
-	// blockShare of the diagonal above it is added to each block, which makes the factors invertible: a block may be
-	// singular. flooredShare of the largest entry is added too.
-	blockShare, flooredShare = 1e-6, 1e-14
-	// rootsAtOnce is the number of blocks that a processor takes at a time.
-	rootsAtOnce = 64
-)
+// blockShare of the diagonal above it is added to each block, which makes the factors invertible: a block may be
+// singular. flooredShare of the largest entry is added too.
+const blockShare, flooredShare = 1e-6, 1e-14
 
 // blockRoots are upper triangular factors R of blocks of equal size, R*R = l^(2) + diag(more): a [loss.Root].
 type blockRoots struct {
@@ -81,7 +77,7 @@ func factor(h []float64, n int) bool {
 // blocks calls f for all roots, with where the rows of each begin.
 func (r *blockRoots) blocks(f func(root []float64, from int)) {
 	size := r.each * r.each
-	parallel.Ranges(len(r.roots)/size, rootsAtOnce, func(lo, hi int) {
+	parallel.Ranges(len(r.roots)/size, parallel.Rows(size), func(lo, hi int) {
 		for b := lo; b < hi; b++ {
 			f(r.roots[b*size:(b+1)*size], b*r.each)
 		}

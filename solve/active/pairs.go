@@ -63,8 +63,8 @@ func (w *workspace) byPairs(out []float64, parts []*linops.Shifted, root blas64.
 		values []float64
 	}
 	fresh := func() *row { return new(row) }
-	_ = parallel.Each(parallel.Parts(len(out), diagonalRows), fresh, func(p int, r *row) error {
-		for i := p * diagonalRows; i < min((p+1)*diagonalRows, len(out)); i++ {
+	_ = parallel.Each(parallel.Parts(len(out), parallel.Panel), fresh, func(p int, r *row) error {
+		for i := p * parallel.Panel; i < min((p+1)*parallel.Panel, len(out)); i++ {
 			r.places, r.values = r.places[:0], r.values[:0]
 			for k, part := range parts {
 				for u := part.Indptr[i]; u < part.Indptr[i+1]; u++ {

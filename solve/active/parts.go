@@ -16,9 +16,6 @@ import (
 	"surepipe/solve/restrict"
 )
 
-// diagonalRows is the number of observations whose leverages, or maps, are computed at a time.
-const diagonalRows = 256
-
 // diagonal is that of A_S (A_S* A_S + Q)^{-1} A_S* for the active set S, the squared norms of the rows
 // of A_S W with the root W of the inverse; nil where the columns are not held as matrices any more.
 func (w *workspace) diagonal() []float64 {
@@ -39,9 +36,9 @@ func (w *workspace) diagonal() []float64 {
 		add = append(add, rowsTimes((*w.parts)[k].A, root))
 	}
 	fresh := func() *[2][]float64 { return new([2][]float64) }
-	_ = parallel.Each(parallel.Parts(d, diagonalRows), fresh, func(i int, memory *[2][]float64) error {
-		from := i * diagonalRows
-		dst := out[from:min(from+diagonalRows, d)]
+	_ = parallel.Each(parallel.Parts(d, parallel.Panel), fresh, func(i int, memory *[2][]float64) error {
+		from := i * parallel.Panel
+		dst := out[from:min(from+parallel.Panel, d)]
 		image := matrix(&memory[0], len(dst), cols)
 		clear(image.Data)
 		for _, f := range add {
@@ -213,12 +210,9 @@ func (w *workspace) spread(x []float64, k int) []float64 {
 // columnMaps are S_i X for the columns X of a part.
 func columnMaps(c *restrict.Columns, v *array.Mapped) []float64 {
 	m := len(c.Set)
-	sums, values := make([]float64, v.K()*v.Size*m), make([]float64, diagonalRows*m)
-	for from := 0; from < v.N(); from += diagonalRows {
-		n := min(diagonalRows, v.N()-from)
-		rows := linops.StructureOf(c.A).Stored.Rows(from, from+n)
-		rows.Device().Download(values[:n*m], rows)
-		v.Add(sums, from, m, values[:n*m])
+	sums := make([]float64, v.K()*v.Size*m)
+	for from, to := range parallel.Panels(v.N()) {
+		v.Add(sums, from, m, linops.StructureOf(c.A).Stored.Rows(from, to).ToHost())
 	}
 	return sums
 }

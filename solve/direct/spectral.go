@@ -14,6 +14,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/lists"
 	"surepipe/internal/numerics"
+	"surepipe/internal/parallel"
 	"surepipe/internal/pivoted"
 	"surepipe/linops"
 	"surepipe/solve/engine"
@@ -387,11 +388,9 @@ func (s *spectral) Mapped(v *array.Mapped) []float64 {
 	}
 	maps := array.Maps(v, s.owner, func() []float64 {
 		sums, ut := make([]float64, k*v.Size*rank), s.ut.ToHost()
-		rows := mat.NewDense(mapRows, rank, nil)
-		for from := 0; from < v.N(); from += mapRows {
-			n := min(mapRows, v.N()-from)
-			rows.Copy(mat.NewDense(rank, v.N(), ut).Slice(0, rank, from, from+n).T())
-			v.Add(sums, from, rank, rows.RawMatrix().Data[:n*rank])
+		for from, to := range parallel.Panels(v.N()) {
+			rows := mat.DenseCopyOf(mat.NewDense(rank, v.N(), ut).Slice(0, rank, from, to).T())
+			v.Add(sums, from, rank, rows.RawMatrix().Data)
 		}
 		return sums
 	})
@@ -436,8 +435,6 @@ const (
 	gradedSpread  = 1e4
 	squaresSpread = 100
 	leastSquares  = 32
-	// mapRows is the number of observations whose maps are computed at a time.
-	mapRows = 256
 	// largestWritten is the number of entries up to which an operator that is not stored as a
 	// matrix is written down as one.
 	largestWritten = 1 << 24

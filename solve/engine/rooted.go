@@ -27,9 +27,6 @@ func NewRooted(a linops.Operator, root loss.Root, each int) linops.Operator {
 	return newRooted(a, root, nil, squareOf(a, root, each))
 }
 
-// squaresAtOnce is the number of blocks that a processor takes at a time.
-const squaresAtOnce = 64
-
 func squareOf(a linops.Operator, root loss.Root, each int) func() []float64 {
 	if each == 0 {
 		return nil
@@ -41,7 +38,7 @@ func squareOf(a linops.Operator, root loss.Root, each int) func() []float64 {
 			r[i*each+i%each] = 1
 		}
 		root.Columns(r, each)
-		parallel.Ranges(len(r)/size, squaresAtOnce, func(lo, hi int) {
+		parallel.Ranges(len(r)/size, parallel.Rows(size), func(lo, hi int) {
 			h := make([]float64, size)
 			for block := range slices.Chunk(r[lo*size:hi*size], size) {
 				clear(h)

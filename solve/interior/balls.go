@@ -25,7 +25,7 @@ func (g *rowGroups) each(f func(g int, rows []int32)) {
 	if g == nil {
 		return
 	}
-	parallel.Ranges(len(g.first)-1, together, func(lo, hi int) {
+	parallel.Ranges(len(g.first)-1, parallel.Share, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			f(i, g.rows[g.first[i]:g.first[i+1]])
 		}

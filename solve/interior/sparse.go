@@ -179,7 +179,7 @@ func (s *sparseSystem) findReaders(cols [][]int32) {
 
 // eachColumn calls f with the groups that read a column, in order, on all processors.
 func (s *sparseSystem) eachColumn(f func(j int, readers []reader)) {
-	parallel.Ranges(s.dim, together, func(lo, hi int) {
+	parallel.Ranges(s.dim, parallel.Share, func(lo, hi int) {
 		for j := lo; j < hi; j++ {
 			f(j, s.readers[s.readersOf[j]:s.readersOf[j+1]])
 		}

@@ -155,12 +155,9 @@ func (s *interior) couple(sign float64, g, z, b, u []float64) {
 	addProduct(g, s.adjoint, sign, u)
 }
 
-// together is the number of rows that one processor takes at a time.
-const together = 1 << 13
-
 // addProduct adds times m x to dst.
 func addProduct(dst []float64, m space.Rows, times float64, x []float64) {
-	parallel.Ranges(len(dst), together, func(lo, hi int) {
+	parallel.Ranges(len(dst), parallel.Share, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			sum := 0.0
 			for t := m.Indptr[i]; t < m.Indptr[i+1]; t++ {

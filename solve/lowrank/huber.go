@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/prox/subspace"
@@ -241,11 +242,7 @@ func (w *huber) restGram(ctx context.Context) ([]float64, error) {
 	return w.gram(ctx, active)
 }
 
-// gramPanel is the number of columns for which a Gram matrix is computed at a time, from the
-// diagonal on.
-const gramPanel = 128
-
-// gram is the upper triangle of M*M on the host, where M = X - active.
+// gram is the upper triangle of M*M on the host, where M = X - active, for some columns at a time from the diagonal on.
 func (w *huber) gram(ctx context.Context, active factored) ([]float64, error) {
 	dev := w.dev
 	gram := dev.Alloc(w.n, w.n)
@@ -264,8 +261,7 @@ func (w *huber) gram(ctx context.Context, active factored) ([]float64, error) {
 		if !active.l.IsZero() {
 			active.addRows(-1, x, i, j)
 		}
-		for from := 0; from < w.n; from += gramPanel {
-			to := min(from+gramPanel, w.n)
+		for from, to := range parallel.Panels(w.n) {
 			dev.Gemm(true, false, 1, x.Cols(from, to), x.Cols(from, w.n), 1, gram.Rows(from, to).Cols(from, w.n))
 		}
 	})

@@ -103,13 +103,10 @@ func Euclid(x []float64) float64 {
 	return norm
 }
 
-// partOf is how many of the things that a part has.
-const partOf = 1 << 14
-
 // Parts is what f gives for the ranges of some of n things at a time, in order, on all processors.
 func Parts(n int, f func(lo, hi int) float64) []float64 {
-	all := make([]float64, parallel.Parts(n, partOf))
-	parallel.Ranges(n, partOf, func(lo, hi int) { all[lo/partOf] = f(lo, hi) })
+	all := make([]float64, parallel.Parts(n, parallel.Share))
+	parallel.Ranges(n, parallel.Share, func(lo, hi int) { all[lo/parallel.Share] = f(lo, hi) })
 	return all
 }
 
