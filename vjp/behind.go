@@ -177,7 +177,7 @@ func (r *place) curvatureOn(dev array.Device, k linops.Operator, t space.Space, 
 	if t.Dim() > maxColumns {
 		r.release()
 	}
-	c, err := newSparseCurvature(dev, squares, t.Dim(), eta, r.small, false)
+	c, err := newSparseCurvature(squares, t.Dim(), eta, r.small, false)
 	if err != nil {
 		return nil, err
 	}
@@ -273,7 +273,7 @@ func (r *place) withBasis(dev array.Device, a, k linops.Operator) (space.Space, 
 	if form.Kind == space.Subset && known.Pairs != nil {
 		if pairs := known.Pairs(); pairs != nil {
 			indptr, indices, joined := components(dim, pairs, form.Set)
-			r.equations = newForest(pairs, dim, joined)
+			r.equations = &forest{pairs: pairs, p: dim, joined: joined}
 			return space.Clusters(dev, dim, indptr, indices, nil),
 				"the zeros of K b tie coordinates together: these are the connected components of a graph", nil
 		}

@@ -3,12 +3,14 @@ package vjp
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/internal/numerics"
+	"surepipe/internal/parallel"
 	"surepipe/internal/pivoted"
 	"surepipe/linops"
 	"surepipe/prox"
@@ -179,52 +181,94 @@ func denseOf(dev array.Device, q *mat.SymDense, t float64) (prox.Curvature, erro
 	return c, nil
 }
 
-// pulledSquares are those of W K E, in the coordinates of the clusters, where K takes differences of pairs.
+// pulledSquares are those of W K E, in the coordinates of the clusters, where K takes differences of pairs. Rows of
+// zeros are left out: ranges of rows are counted before they are written.
 func pulledSquares(w *prox.Squares, pairs *linops.Pairs, form space.Form, t space.Space) prox.Squares {
-	average := t.Form().Average
+	p := &pulled{w: w, pairs: pairs, average: t.Form().Average}
+	if form.Kind == space.Subset {
+		p.set = form.Set
+	}
+	p.number(t)
+	rows := len(w.Indptr) - 1
+	first := make([]size, parallel.Parts(rows, rowsTaken)+1)
+	parallel.Ranges(rows, rowsTaken, func(lo, hi int) {
+		first[lo/rowsTaken+1] = p.some(lo, hi, size{}, nil)
+	})
+	for i := range first[1:] {
+		first[i+1].rows += first[i].rows
+		first[i+1].entries += first[i].entries
+	}
+	all := first[len(first)-1]
+	out := prox.Squares{Weights: make([]float64, all.rows), Rows: space.Rows{Indptr: make([]int, all.rows+1),
+		Indices: make([]int, all.entries), Values: make([]float64, all.entries)}}
+	parallel.Ranges(rows, rowsTaken, func(lo, hi int) { p.some(lo, hi, first[lo/rowsTaken], &out) })
+	return out
+}
+
+type size struct{ rows, entries int }
+
+type pulled struct {
+	w       *prox.Squares
+	pairs   *linops.Pairs
+	set     []int // the rows of K that W's columns are; nil for all
+	average space.Rows
+	of      []int32 // of a coordinate: its cluster, -1 for none
+}
+
+// number finds the clusters of the coordinates.
+func (p *pulled) number(t space.Space) {
 	dim, _ := t.Dims()
-	of, size := make([]int32, dim+1), make([]float64, len(average.Indptr)-1)
-	for i := range of {
-		of[i] = -1
-	}
-	for c := range size {
-		for u := average.Indptr[c]; u < average.Indptr[c+1]; u++ {
-			of[average.Indices[u]], size[c] = int32(c), average.Values[u]
+	p.of = slices.Repeat([]int32{-1}, dim)
+	parallel.Ranges(len(p.average.Indptr)-1, rowsTaken, func(lo, hi int) {
+		for c := lo; c < hi; c++ {
+			for _, j := range p.average.Indices[p.average.Indptr[c]:p.average.Indptr[c+1]] {
+				p.of[j] = int32(c)
+			}
 		}
-	}
-	var out prox.Squares
-	out.Indptr, out.Weights = make([]int, 1, len(w.Indptr)), make([]float64, 0, len(w.Weights))
-	out.Indices, out.Values = make([]int, 0, 2*len(w.Indices)), make([]float64, 0, 2*len(w.Indices))
-	add := func(from int, j int32, v float64) {
-		if j < 0 || of[j] < 0 {
+	})
+}
+
+// some writes the rows lo to hi-1 of W K E from a place on, where out is not nil, and returns the place after them.
+func (p *pulled) some(lo, hi int, at size, out *prox.Squares) size {
+	var index []int32
+	var value []float64
+	add := func(j int32, v float64) {
+		if j < 0 || p.of[j] < 0 {
 			return
 		}
-		c := of[j]
-		v *= size[c]
-		for u := from; u < len(out.Indices); u++ {
-			if out.Indices[u] == int(c) {
-				out.Values[u] += v
-				return
-			}
+		c := p.of[j]
+		v *= p.average.Values[p.average.Indptr[c]]
+		if u := slices.Index(index, c); u >= 0 {
+			value[u] += v
+			return
 		}
-		out.Indices, out.Values = append(out.Indices, int(c)), append(out.Values, v)
+		index, value = append(index, c), append(value, v)
 	}
-	for r := range len(w.Indptr) - 1 {
-		from := len(out.Indices)
-		for u := w.Indptr[r]; u < w.Indptr[r+1]; u++ {
-			row := w.Indices[u]
-			if form.Kind == space.Subset {
-				row = form.Set[row]
+	for r := lo; r < hi; r++ {
+		index, value = index[:0], value[:0]
+		for u := p.w.Indptr[r]; u < p.w.Indptr[r+1]; u++ {
+			row := p.w.Indices[u]
+			if p.set != nil {
+				row = p.set[row]
 			}
-			v := w.Values[u] * pairs.Weight(row)
-			add(from, pairs.Plus[row], v)
-			add(from, pairs.Minus[row], -v)
+			v := p.w.Values[u] * p.pairs.Weight(row)
+			add(p.pairs.Plus[row], v)
+			add(p.pairs.Minus[row], -v)
 		}
-		if len(out.Indices) > from {
-			out.Indptr, out.Weights = append(out.Indptr, len(out.Indices)), append(out.Weights, w.Weights[r])
+		if len(index) == 0 {
+			continue
 		}
+		if out != nil {
+			copy(out.Values[at.entries:], value)
+			for u, c := range index {
+				out.Indices[at.entries+u] = int(c)
+			}
+			out.Weights[at.rows], out.Indptr[at.rows+1] = p.w.Weights[r], at.entries+len(index)
+		}
+		at.rows++
+		at.entries += len(index)
 	}
-	return out
+	return at
 }
 
 // denseCurvature is Q as a matrix, in coordinates of orthonormal vectors.

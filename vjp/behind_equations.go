@@ -1,6 +1,8 @@
 package vjp
 
 import (
+	"sync"
+
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
@@ -79,15 +81,18 @@ func (e *dense) multiplier(h []float64) []float64 {
 // forest are those of pairs whose coordinates are tied together: the edges of trees that span the
 // components. The one more node stands for 0.
 type forest struct {
-	pairs *linops.Pairs
-	p     int
-	order []int32 // nodes but for the roots, each after its parent
-	edge  []int32 // of each node to its parent
+	pairs  *linops.Pairs
+	p      int
+	joined []int32 // the edges that join components
+	grown  sync.Once
+	order  []int32 // nodes but for the roots, each after its parent
+	edge   []int32 // of each node to its parent
 }
 
-// newForest finds the trees by the edges that join components.
-func newForest(pairs *linops.Pairs, p int, joined []int32) *forest {
-	f := &forest{pairs: pairs, p: p, edge: make([]int32, p+1)}
+// grow finds the trees, which a curvature alone does not need.
+func (f *forest) grow() {
+	p, joined := f.p, f.joined
+	f.edge, f.joined = make([]int32, p+1), nil
 	first := make([]int32, p+2)
 	for _, i := range joined {
 		a, b := f.ends(i)
@@ -124,7 +129,6 @@ func newForest(pairs *linops.Pairs, p int, joined []int32) *forest {
 			visit(f.order[done])
 		}
 	}
-	return f
 }
 
 func (f *forest) ends(i int32) (a, b int32) {
@@ -150,6 +154,7 @@ func (f *forest) entry(i, j int32) float64 {
 }
 
 func (f *forest) along(m []float64) []float64 {
+	f.grown.Do(f.grow)
 	u := make([]float64, f.p+1)
 	for _, j := range f.order {
 		i := f.edge[j]
@@ -159,6 +164,7 @@ func (f *forest) along(m []float64) []float64 {
 }
 
 func (f *forest) multiplier(h []float64) []float64 {
+	f.grown.Do(f.grow)
 	s, sum := make([]float64, len(f.pairs.Plus)), append(h, 0)
 	for at := len(f.order) - 1; at >= 0; at-- {
 		j := f.order[at]

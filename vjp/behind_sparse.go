@@ -6,6 +6,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/cholesky"
 	"surepipe/internal/lists"
+	"surepipe/internal/parallel"
 	"surepipe/prox"
 )
 
@@ -18,7 +19,10 @@ type sparseCurvature struct {
 	factor  *cholesky.Factor
 	exact   bool // the factor is J's inverse
 
-	product array.CSR // t Q, where it is not, or the product was asked for
+	// The columns of t Q, on the host, where it is not, or products were asked for.
+	ptr   []int64
+	index []int32
+	value []float64
 }
 
 // mostFactor is the largest number of entries of a complete factor, 12 bytes each.
@@ -33,8 +37,7 @@ const (
 
 // newSparseCurvature returns Q of n columns, at the step t, with a tolerance of an incomplete factor. product asks for
 // [sparseCurvature.Times].
-func newSparseCurvature(dev array.Device, q prox.Squares, n int, t, small float64, product bool) (*sparseCurvature,
-	error) {
+func newSparseCurvature(q prox.Squares, n int, t, small float64, product bool) (*sparseCurvature, error) {
 	c := &sparseCurvature{n: n, squares: q}
 	weights := lists.Map(c.squares.Weights, func(w float64) float64 { return t * w })
 	ptr, index, value := cholesky.Normal(n, c.squares.Indptr, c.squares.Indices, c.squares.Values, weights)
@@ -58,13 +61,34 @@ func newSparseCurvature(dev array.Device, q prox.Squares, n int, t, small float6
 	for j, v := range diagonal {
 		value[ptr[j]] = v
 	}
-	c.product = dev.NewCSR(n, n, lists.Map(ptr, func(u int64) int { return int(u) }),
-		lists.Map(index, func(i int32) int { return int(i) }), value)
-	return c, dev.Err()
+	c.ptr, c.index, c.value = ptr, index, value
+	return c, nil
 }
 
-// Times sets dst = t Q z, where the product is kept.
-func (c *sparseCurvature) Times(dst, z array.Batch) { dst.Device().MulCSR(dst, c.product, z) }
+// Times sets dst = t Q z, where t Q is kept.
+func (c *sparseCurvature) Times(dst, z array.Batch) { c.onHost(dst, z, c.multiply) }
+
+// rowsTaken is the number of rows of t Q that a processor takes at a time.
+const rowsTaken = 1 << 12
+
+// multiply reads a row, which is the column, for two vectors at once: each sum is in the order of the row.
+func (c *sparseCurvature) multiply(dst, src [][]float64) {
+	parallel.Ranges(c.n, rowsTaken, func(lo, hi int) {
+		for k := 0; k < len(src); k += 2 {
+			x, to := src[k], dst[k]
+			x1, to1 := src[min(k+1, len(src)-1)][:len(x)], dst[min(k+1, len(src)-1)]
+			for j := lo; j < hi; j++ {
+				sum, sum1 := 0.0, 0.0
+				value := c.value[c.ptr[j]:c.ptr[j+1]]
+				for u, i := range c.index[c.ptr[j]:c.ptr[j+1]][:len(value)] {
+					sum += value[u] * x[i]
+					sum1 += value[u] * x1[i]
+				}
+				to[j], to1[j] = sum, sum1
+			}
+		}
+	})
+}
 
 // analyzed is the analysis for a complete factor, or, where that would surely have more than mostFactor entries, that
 // of incomplete factors: one of a grid of n nodes, five entries a row, has 7.75 n log2 n to first order (George 1973).
@@ -78,16 +102,16 @@ func analyzed(ptr []int64, index []int32) *cholesky.Analysis {
 }
 
 func (c *sparseCurvature) Precondition(dst, image, z array.Batch) {
-	dev := dst.Device()
-	c.solve(dst, z)
+	c.onHost(dst, z, c.factor.Solve)
 	if c.exact {
-		dev.Lin(image, 1, z, -1, dst)
+		dst.Device().Lin(image, 1, z, -1, dst)
 		return
 	}
-	dev.MulCSR(image, c.product, dst)
+	c.Times(image, dst)
 }
 
-func (c *sparseCurvature) solve(dst, z array.Batch) {
+// onHost applies a function of vectors on the host.
+func (c *sparseCurvature) onHost(dst, z array.Batch, apply func(dst, src [][]float64)) {
 	k := z.K()
 	to, from := make([][]float64, k), make([][]float64, k)
 	if _, ok := z.HostRow(0); ok {
@@ -95,15 +119,15 @@ func (c *sparseCurvature) solve(dst, z array.Batch) {
 			to[i], _ = dst.HostRow(i)
 			from[i], _ = z.HostRow(i)
 		}
-		c.factor.Solve(to, from)
+		apply(to, from)
 		return
 	}
-	all := z.ToHost()
+	all, found := z.ToHost(), make([]float64, k*c.n)
 	for i := range k {
-		to[i] = all[i*c.n : (i+1)*c.n]
+		to[i], from[i] = found[i*c.n:(i+1)*c.n], all[i*c.n:(i+1)*c.n]
 	}
-	c.factor.Solve(to, to)
-	dst.Device().Upload(dst, all)
+	apply(to, from)
+	dst.Device().Upload(dst, found)
 }
 
 func (c *sparseCurvature) Diagonal() []float64 { return nil }
@@ -127,14 +151,7 @@ func (c *sparseCurvature) Matrix() []float64 {
 func (c *sparseCurvature) Trace() (trace, frobenius2 float64, ok bool) { return 0, 0, false }
 
 func (c *sparseCurvature) Bytes() int64 {
-	if c.product == nil {
-		return c.factor.Bytes()
-	}
-	return c.factor.Bytes() + c.product.Bytes()
+	return c.factor.Bytes() + 8*int64(len(c.ptr)+len(c.value)) + 4*int64(len(c.index))
 }
 
-func (c *sparseCurvature) Release() {
-	if c.product != nil {
-		c.product.Free()
-	}
-}
+func (c *sparseCurvature) Release() {}

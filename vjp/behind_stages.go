@@ -135,7 +135,7 @@ func (s *stage) on(dev array.Device) system.Stage {
 		if !ok {
 			return nil, errNoCurvature
 		}
-		c, err := newSparseCurvature(dev, squares, s.space.Dim(), t, s.first.small, true)
+		c, err := newSparseCurvature(squares, s.space.Dim(), t, s.first.small, true)
 		if err != nil {
 			return nil, err
 		}

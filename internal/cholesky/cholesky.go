@@ -3,6 +3,8 @@ package cholesky
 import (
 	"slices"
 	"sync"
+
+	"surepipe/internal/parallel"
 )
 
 // Factor is L, by columns with the diagonal first, and the order of the rows. It may have zeros. Its entries are square
@@ -94,7 +96,6 @@ func ordered(nodes by, ptr []int64, index []int32) *Analysis {
 	a.order, a.block = orderBy(nodes, ptr, index)
 	a.tree()
 	a.childrenFirst()
-	a.tree()
 	return a
 }
 
@@ -130,8 +131,8 @@ func (a *Analysis) tree() {
 }
 
 // childrenFirst changes the order so that a node of the tree comes right after the trees of its children.
-// The factor has the same entries. Blocks stay together: each of their nodes but the first has one child, the one
-// before.
+// The factor has the same entries, and the tree the same edges. Blocks stay together: each of their nodes but the first
+// has one child, the one before.
 func (a *Analysis) childrenFirst() {
 	n := len(a.order)
 	size := make([]int32, n) // of the tree below a node
@@ -142,21 +143,20 @@ func (a *Analysis) childrenFirst() {
 		}
 	}
 	first := make([]int32, n) // the place of the first node of its tree that is not taken yet
-	order := make([]int32, n)
+	order, parent := make([]int32, n), make([]int32, n)
 	taken := int32(0)
 	for k := n - 1; k >= 0; k-- { // parents before their children
-		var end int32
+		end, above := int32(n)-taken, int32(-1)
 		if p := a.parent[k]; p >= 0 {
-			end = first[p]
+			end, above = first[p], a.place[a.order[p]]
 			first[p] -= size[k]
 		} else {
-			end = int32(n) - taken
 			taken += size[k]
 		}
-		order[end-1] = a.order[k]
-		first[k] = end - 1
+		order[end-1], parent[end-1] = a.order[k], above
+		first[k], a.place[a.order[k]] = end-1, end-1
 	}
-	a.order = order
+	a.order, a.parent = order, parent
 }
 
 func (f *Factor) Bytes() int64 {
@@ -171,6 +171,9 @@ func (f *Factor) Bytes() int64 {
 // all of them.
 const together = 4
 
+// moved is the number of entries that a processor takes at a time where each is read once.
+const moved = 1 << 14
+
 // works are the memory of solves.
 var works = sync.Pool{New: func() any { return new([]float64) }}
 
@@ -183,21 +186,25 @@ func (f *Factor) some(dst, src [][]float64, shared bool) {
 		*work = make([]float64, size)
 	}
 	x := (*work)[:size]
-	for i, row := range f.order {
-		to := x[i*together:][:together]
-		for j := range together {
-			to[j] = 0
-			if j < k {
-				to[j] = src[j][row]
+	parallel.RangesIf(shared, f.n, moved, func(lo, hi int) {
+		for i, row := range f.order[lo:hi] {
+			to := x[(lo+i)*together:][:together]
+			for j := range together {
+				to[j] = 0
+				if j < k {
+					to[j] = src[j][row]
+				}
 			}
 		}
-	}
+	})
 	f.both(x, shared)
-	for i, row := range f.order {
-		for j := range k {
-			dst[j][row] = x[i*together+j]
+	parallel.RangesIf(shared, f.n, moved, func(lo, hi int) {
+		for i, row := range f.order[lo:hi] {
+			for j := range k {
+				dst[j][row] = x[(lo+i)*together+j]
+			}
 		}
-	}
+	})
 	works.Put(work)
 }
 

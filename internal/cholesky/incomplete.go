@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 )
 
@@ -50,8 +49,9 @@ type incompletion struct {
 	root, size  []float64 // of the diagonal
 	squares     []float64 // of the rows, relative to the diagonal
 	// Columns whose next row to be eliminated is k are a list: first[k], after[first[k]], ...
-	first, after, next []int32 // next: how many of a column's are done
-	top                []int32 // of a column above all trees, its number among these
+	first, after, next []int32   // next: how many of a column's are done
+	beyond             [][]int32 // of each tree, its columns with entries in rows above all trees
+	top                []int32   // of a column above all trees, its number among these
 	tops               int
 }
 
@@ -62,24 +62,33 @@ func (a *Analysis) incomplete(value []float64, drop, times float64) *Factor {
 	n := len(a.order) / b
 	w := &incompletion{a: a, value: value, drop: drop, times: times,
 		f:  &Factor{n: n * b, block: b, order: a.order},
-		of: make([]int32, n), root: a.roots(value, times), squares: make([]float64, n*b),
+		of: make([]int32, n), squares: make([]float64, n*b),
 		first: slices.Repeat([]int32{-1}, n), after: make([]int32, n), next: make([]int32, n), top: make([]int32, n)}
-	w.size = lists.Map(w.root, math.Sqrt)
+	w.root, w.size = a.roots(value, times)
 	trees, above := w.divide()
 	fresh := func() *column { return &column{b: b, top: w.top} }
-	if parallel.Each(len(trees), fresh, func(i int, c *column) error { return w.eliminate(trees[i], c) }) != nil {
+	w.beyond = make([][]int32, len(trees))
+	if parallel.Each(len(trees), fresh, func(i int, c *column) error {
+		err := w.eliminate(trees[i], c)
+		for j := trees[i].lo; j < trees[i].hi && err == nil; j++ {
+			if index, _ := w.column(j); int(w.next[j]) < len(index) {
+				w.beyond[i] = append(w.beyond[i], int32(j))
+			}
+		}
+		return err
+	}) != nil {
 		return nil
 	}
-	for _, r := range trees {
-		for j := r.lo; j < r.hi; j++ {
-			index, l := w.column(j)
+	for _, columns := range w.beyond {
+		for _, j := range columns {
+			index, l := w.column(int(j))
 			done := int(w.next[j])
 			for u, i := range index[done:] {
 				if !w.count(i, l[(done+u)*b*b:][:b*b]) {
 					return nil
 				}
 			}
-			w.link(j, index)
+			w.link(int(j), index)
 		}
 	}
 	c := fresh()
@@ -384,18 +393,22 @@ func divide(x, l []float64, b int) {
 	}
 }
 
-// roots are those of the diagonal, multiplied, in the order of elimination.
-func (a *Analysis) roots(value []float64, times float64) []float64 {
-	root := make([]float64, len(a.order))
-	for k, col := range a.order {
-		for u := a.ptr[col]; u < a.ptr[col+1]; u++ {
-			if a.index[u] == col {
-				root[k] += value[u]
+// roots are those of the diagonal, multiplied, in the order of elimination, and the roots of these.
+func (a *Analysis) roots(value []float64, times float64) (second, fourth []float64) {
+	second, fourth = make([]float64, len(a.order)), make([]float64, len(a.order))
+	parallel.Ranges(len(a.order), moved, func(lo, hi int) {
+		for k := lo; k < hi; k++ {
+			col := a.order[k]
+			for u := a.ptr[col]; u < a.ptr[col+1]; u++ {
+				if a.index[u] == col {
+					second[k] += value[u]
+				}
 			}
+			second[k] = math.Sqrt(times * second[k])
+			fourth[k] = math.Sqrt(second[k])
 		}
-		root[k] = math.Sqrt(times * root[k])
-	}
-	return root
+	})
+	return second, fourth
 }
 
 // segmentColumns makes segments small beside a factor that has many: they are copied when they are full.

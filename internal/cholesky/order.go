@@ -89,15 +89,17 @@ func alike(ptr []int64, index []int32) (first, after []int32, groups int) {
 	n := len(ptr) - 1
 	sum, degree := make([]uint64, n), make([]int32, n)
 	hash := func(v int32) uint64 { return (uint64(v) + 1) * 0x9e3779b97f4a7c15 >> 16 }
-	for v := range n {
-		sum[v] = hash(int32(v))
-		for _, w := range index[ptr[v]:ptr[v+1]] {
-			if int(w) != v {
-				sum[v] += hash(w)
-				degree[v]++
+	parallel.Ranges(n, moved, func(lo, hi int) {
+		for v := lo; v < hi; v++ {
+			sum[v] = hash(int32(v))
+			for _, w := range index[ptr[v]:ptr[v+1]] {
+				if int(w) != v {
+					sum[v] += hash(w)
+					degree[v]++
+				}
 			}
 		}
-	}
+	})
 	first, after = make([]int32, n), make([]int32, n)
 	mark := make([]int32, n)
 	for v := range n {

@@ -21,16 +21,17 @@ type tree struct {
 // and the entries to numbers of 4 bytes, which are accurate far beyond what was left out.
 func (w *incompletion) plant(trees []stretch) {
 	f, n := w.f, len(w.of)
-	for s := range f.segments {
+	parallel.For(len(f.segments), func(s int) {
 		p := &f.segments[s]
 		p.short, p.value = lists.Map(p.value, func(v float64) float32 { return float32(v) }), nil
-	}
+	})
 	place := make([]int32, w.tops) // of a row above all trees, in the tree at hand
 	f.extra = 0
-	for _, r := range trees {
+	for i, r := range trees {
 		t := tree{from: int(w.of[r.lo]), to: int(w.of[r.hi-1]) + 1, extra: n + f.extra}
-		for s := t.from; s < t.to; s++ {
-			index := f.segments[s].index
+		for _, j := range w.beyond[i] {
+			p := &f.segments[w.of[j]]
+			index := p.index[p.ptr[int(j)-p.first]:p.ptr[int(j)+1-p.first]]
 			for u, i := range index {
 				if int(i) < r.hi {
 					continue
