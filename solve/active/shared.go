@@ -216,9 +216,7 @@ func (p *pool) join(ctx context.Context, dev array.Device, a linops.Operator, se
 	}
 	if len(missing) > 0 {
 		err := p.parts.Join(ctx, dev, a, missing, p.place, func(i, j int, v float64) {
-			if j <= i {
-				p.gram[i][j] = v
-			}
+			p.gram[i][j] = v
 		})
 		if err != nil {
 			return err

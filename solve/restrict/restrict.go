@@ -8,6 +8,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/lists"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/progress"
 	"surepipe/prox"
@@ -140,9 +141,9 @@ func (p *Parts) Release() {
 	*p = nil
 }
 
-// Join adds the columns at an increasing set of coordinates. It hands out their inner products v
-// with all columns so far, and with each other: <a_k, a_l> as entry place[k], place[l], for k in
-// the set.
+// Join adds the columns at an increasing set of coordinates, whose places come after all others. It hands out, at the
+// same time, their inner products v with all columns so far, and with each other: <a_k, a_l> as entry place[k],
+// place[l], for k in the set and place[l] <= place[k].
 func (p *Parts) Join(ctx context.Context, dev array.Device, a linops.Operator, set, place []int,
 	entry func(i, j int, v float64)) error {
 	k := len(set)
@@ -159,11 +160,15 @@ func (p *Parts) Join(ctx context.Context, dev array.Device, a linops.Operator, s
 		out := dev.Alloc(k, len(other.Set))
 		products(out, other.A)
 		values := out.ToHost()
-		for i, row := range set {
-			for j, col := range other.Set {
-				entry(place[row], place[col], values[i*len(other.Set)+j])
+		parallel.Ranges(k, parallel.Rows(len(other.Set)), func(lo, hi int) {
+			for i, row := range set[lo:hi] {
+				for j, col := range other.Set {
+					if place[col] <= place[row] {
+						entry(place[row], place[col], values[(lo+i)*len(other.Set)+j])
+					}
+				}
 			}
-		}
+		})
 		out.Free()
 	}
 	p.merge(dev, a)

@@ -46,7 +46,7 @@ func (f *factor) append(k int, cross, corner []float64, cut float64) []bool {
 	x := blas64.General{Rows: n, Cols: k, Stride: k, Data: cross}
 	if n > 0 {
 		f.transposedEach(x)
-		blas64.Gemm(blas.Trans, blas.NoTrans, -1, x, x, 1, blas64.General{Rows: k, Cols: k, Stride: k, Data: corner})
+		multiplyEach(blas.Trans, blas.NoTrans, -1, x, x, 1, blas64.General{Rows: k, Cols: k, Stride: k, Data: corner})
 	}
 	joined := make([]bool, k)
 	for c := range k {
@@ -69,9 +69,6 @@ func (f *factor) append(k int, cross, corner []float64, cut float64) []bool {
 		if !joined[c] {
 			continue
 		}
-		for i := range n {
-			f.r[i*f.stride+at] = cross[i*k+c]
-		}
 		for i, row := 0, n; i <= c; i++ {
 			if joined[i] {
 				f.r[row*f.stride+at] = corner[i*k+c]
@@ -81,6 +78,16 @@ func (f *factor) append(k int, cross, corner []float64, cut float64) []bool {
 		at++
 	}
 	f.n = at
+	parallel.Ranges(n, parallel.Rows(k), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			to := f.r[i*f.stride+n:]
+			for c, v := range cross[i*k : (i+1)*k] {
+				if joined[c] {
+					to[0], to = v, to[1:]
+				}
+			}
+		}
+	})
 	f.widen(n)
 	return joined
 }
@@ -141,11 +148,14 @@ func (f *factor) transposedEach(x blas64.General) {
 	}
 	for i := 0; i < f.n; i += strip {
 		end := min(i+strip, f.n)
-		blas64.Trsm(blas.Left, blas.Trans, 1, f.part(i, end), rows(i, end))
-		parallel.RangesIf((f.n-end)*x.Cols >= shared, f.n-end, strip, func(lo, hi int) {
-			right := blas64.General{Rows: end - i, Cols: hi - lo, Stride: f.stride, Data: f.r[i*f.stride+end+lo:]}
-			blas64.Gemm(blas.Trans, blas.NoTrans, -1, right, rows(i, end), 1, rows(end+lo, end+hi))
+		parallel.RangesIf((end-i)*(end-i)*x.Cols >= sharedFlops, x.Cols, block/4, func(lo, hi int) {
+			some := rows(i, end)
+			some.Cols, some.Data = hi-lo, some.Data[lo:]
+			blas64.Trsm(blas.Left, blas.Trans, 1, f.part(i, end), some)
 		})
+		if end < f.n {
+			multiplyEach(blas.Trans, blas.NoTrans, -1, f.right(i, end), rows(i, end), 1, rows(end, f.n))
+		}
 	}
 }
 

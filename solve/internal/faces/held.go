@@ -6,6 +6,9 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
+
+	"surepipe/internal/lists"
+	"surepipe/internal/parallel"
 )
 
 // A column that leaves S stays in the factor, held at 0. With the unit vectors E of the columns
@@ -66,26 +69,35 @@ func (f *factor) hold(columns []int) {
 	right := blas64.General{Rows: y.Rows, Cols: f.n - first, Stride: y.Stride, Data: y.Data[first:]}
 	r := f.triangle()
 	r.N, r.Data = f.n-first, r.Data[first*f.stride+first:]
-	blas64.Trsm(blas.Right, blas.NoTrans, 1, r, right)
+	parallel.RangesIf(r.N*r.N*y.Rows >= sharedFlops, y.Rows, heldLeast/2, func(lo, hi int) {
+		blas64.Trsm(blas.Right, blas.NoTrans, 1, r, blas64.General{Rows: hi - lo, Cols: right.Cols,
+			Stride: right.Stride, Data: right.Data[lo*right.Stride:]})
+	})
 	f.products(before)
 	f.normal()
 }
 
-// free sets a column free that was held.
-func (f *factor) free(column int) {
-	i := slices.Index(f.held, column)
-	f.held = slices.Delete(f.held, i, i+1)
-	f.y = slices.Delete(f.y, i*f.n, (i+1)*f.n)
-	m := len(f.held)
-	for a, to := 0, 0; a <= m; a++ {
-		for b := range m + 1 {
-			if a != i && b != i {
-				f.gram[to] = f.gram[a*(m+1)+b]
-				to++
-			}
+// free sets columns free that were held.
+func (f *factor) free(columns []int) {
+	if len(columns) == 0 {
+		return
+	}
+	m, to := len(f.held), 0
+	var rest []int // of the rows of Y
+	for i, c := range f.held {
+		if !slices.Contains(columns, c) {
+			copy(f.y[len(rest)*f.n:(len(rest)+1)*f.n], f.y[i*f.n:])
+			rest = append(rest, i)
 		}
 	}
-	f.gram = f.gram[:m*m]
+	for _, a := range rest {
+		for _, b := range rest {
+			f.gram[to] = f.gram[a*m+b]
+			to++
+		}
+	}
+	f.held = lists.Pick(f.held, rest)
+	f.y, f.gram = f.y[:len(rest)*f.n], f.gram[:to]
 	f.normal()
 }
 
@@ -102,7 +114,7 @@ func (f *factor) widen(n int) {
 		copy(y.Data[i*f.n:i*f.n+n], old.Data[i*n:i*n+n])
 	}
 	right := blas64.General{Rows: m, Cols: k, Stride: f.n, Data: f.y[n:]}
-	blas64.Gemm(blas.NoTrans, blas.NoTrans, -1, old, blas64.General{Rows: n, Cols: k, Stride: f.stride,
+	multiplyEach(blas.NoTrans, blas.NoTrans, -1, old, blas64.General{Rows: n, Cols: k, Stride: f.stride,
 		Data: f.r[n:]}, 0, right)
 	r := f.triangle()
 	r.N, r.Data = k, r.Data[n*f.stride+n:]
@@ -120,7 +132,7 @@ func (f *factor) products(from int) {
 		copy(gram[i*m:i*m+from], f.gram[i*from:(i+1)*from])
 	}
 	right := blas64.General{Rows: m, Cols: m - from, Stride: m, Data: gram[from:]}
-	blas64.Gemm(blas.NoTrans, blas.Trans, 1, f.rows(0), f.rows(from), 0, right)
+	multiplyEach(blas.NoTrans, blas.Trans, 1, f.rows(0), f.rows(from), 0, right)
 	f.gram = gram
 }
 

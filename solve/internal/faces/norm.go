@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/blas/blas64"
+
+	"surepipe/internal/parallel"
 )
 
 // Norm is a lower bound of the largest eigenvalue of G_SS by so many products with it, or the
@@ -27,11 +29,12 @@ func (p *Point) Norm(products int) float64 {
 		}
 		size := norm(x)
 		blas64.Scal(1/size, vector(x))
-		value := 0.0
-		for _, j := range p.active {
-			y[j] = dot(p.Gram(j), x)
-			value += x[j] * y[j]
-		}
+		parallel.Ranges(len(p.active), strip, func(lo, hi int) {
+			for _, j := range p.active[lo:hi] {
+				y[j] = dot(p.Gram(j), x)
+			}
+		})
+		value := dot(x, y)
 		most = max(most, value)
 		for _, j := range p.active {
 			p.top[j] = y[j]

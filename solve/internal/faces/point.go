@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"surepipe/internal/numerics"
+	"surepipe/internal/parallel"
 )
 
 // Penalty describes that of some coordinates,
@@ -84,11 +85,13 @@ func (p *Point) timesExact(d, known []float64) {
 	for i, j := range p.active {
 		p.wide[j], p.image[j] = d[i], known[i]
 	}
-	for j, in := range p.in {
-		if !in {
-			p.image[j] = dot(p.Gram(j), p.wide)
+	parallel.Ranges(n, strip, func(lo, hi int) {
+		for j := lo; j < hi; j++ {
+			if !p.in[j] {
+				p.image[j] = dot(p.Gram(j), p.wide)
+			}
 		}
-	}
+	})
 }
 
 // move goes by t e, whose image has been computed for t = 1.

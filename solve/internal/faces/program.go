@@ -3,6 +3,8 @@ package faces
 import (
 	"math"
 	"slices"
+
+	"surepipe/internal/parallel"
 )
 
 // Program is a problem on a working set of coordinates whose penalty is a sum over coordinates.
@@ -63,15 +65,16 @@ func (p *Program) Start(b []float64) {
 
 // join adds coordinates to S, but for those that depend on it, and returns how many were added.
 func (p *Program) join(list []int) (added int) {
-	var rest []int
+	var rest, back []int
 	for _, j := range list {
 		if p.place[j] < 0 {
 			rest = append(rest, j)
 			continue
 		}
-		p.f.free(p.place[j])
+		back = append(back, p.place[j])
 		p.in[j] = true
 	}
+	p.f.free(back)
 	p.f.grow(p.f.n + len(rest))
 	if p.begin(rest) {
 		rest = nil
@@ -102,11 +105,16 @@ func (p *Program) join(list []int) (added int) {
 func (p *Program) append(some []int) bool {
 	k, n := len(some), len(p.columns)
 	cross, corner := make([]float64, n*k), make([]float64, k*k)
+	parallel.Ranges(n, parallel.Rows(k), func(lo, hi int) {
+		for c, j := range some {
+			row := p.Gram(j)
+			for i, s := range p.columns[lo:hi] {
+				cross[(lo+i)*k+c] = row[s] * p.scale[s] * p.scale[j]
+			}
+		}
+	})
 	for c, j := range some {
 		row := p.Gram(j)
-		for i, s := range p.columns {
-			cross[i*k+c] = row[s] * p.scale[s] * p.scale[j]
-		}
 		for i, s := range some {
 			corner[i*k+c] = row[s] * p.scale[s] * p.scale[j]
 		}
