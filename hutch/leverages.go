@@ -7,6 +7,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/lists"
+	"surepipe/internal/parallel"
 )
 
 // Leverages holds what probes say of the diagonal h_i = M_ii of a matrix M with 0 <= M <= I, such as
@@ -40,7 +41,7 @@ type leverageSums struct {
 	mu          sync.Mutex
 	d           int
 	count       [groups]int
-	sum, square [groups]multiples
+	sum, square [groups]shares
 }
 
 // quantum is the unit of the sums. Multiples of it are added without rounding errors while the sum
@@ -52,6 +53,11 @@ type multiples struct {
 	short []int32
 	long  []float64
 }
+
+// shares are multiples in shares of parallel.Share, which processors add to at the same time.
+type shares []multiples
+
+func (s shares) at(i int) float64 { return s[i/parallel.Share].at(i % parallel.Share) }
 
 func (m *multiples) at(i int) float64 {
 	if m.long != nil {
@@ -87,8 +93,15 @@ func (l *leverageSums) add(probe int, x []float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	group := probe % groups
-	l.sum[group].add(x, false)
-	l.square[group].add(x, true)
+	sum, square := &l.sum[group], &l.square[group]
+	if *sum == nil {
+		n := parallel.Parts(len(x), parallel.Share)
+		*sum, *square = make(shares, n), make(shares, n)
+	}
+	parallel.Ranges(len(x), parallel.Share, func(lo, hi int) {
+		(*sum)[lo/parallel.Share].add(x[lo:hi], false)
+		(*square)[lo/parallel.Share].add(x[lo:hi], true)
+	})
 	l.count[group]++
 }
 

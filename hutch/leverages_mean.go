@@ -146,16 +146,18 @@ func (l *Leverages) newEntries() *entries {
 	e := &entries{Leverages: l, m: l.sums.probes(), d: d, mean: make([]float64, d), s2: make([]float64, d),
 		t: make([]float64, d), h: make([]float64, d)}
 	n := float64(e.m)
-	for i := range d {
-		mean, square := 0.0, 0.0
-		for b, count := range l.sums.count {
-			if count > 0 {
-				mean += l.sums.sum[b].at(i) / n
-				square += l.sums.square[b].at(i) / n
+	parallel.Ranges(d, parallel.Share, func(from, to int) {
+		for i := from; i < to; i++ {
+			mean, square := 0.0, 0.0
+			for b, count := range l.sums.count {
+				if count > 0 {
+					mean += l.sums.sum[b].at(i) / n
+					square += l.sums.square[b].at(i) / n
+				}
 			}
+			e.mean[i], e.s2[i] = mean, max(square-mean*mean, 0)*n/(n-1)
 		}
-		e.mean[i], e.s2[i] = mean, max(square-mean*mean, 0)*n/(n-1)
-	}
+	})
 	return e
 }
 

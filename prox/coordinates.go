@@ -8,6 +8,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/lists"
+	"surepipe/internal/parallel"
 	"surepipe/prox/internal/vector"
 	"surepipe/space"
 )
@@ -274,7 +275,7 @@ func (p *coordinates) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 		return p.gapOnDevice(b, g, t)
 	}
 	x, h := vector.OnHost(b), vector.OnHost(g)
-	return floats.Sum(vector.Parts(len(x), func(lo, hi int) float64 { return p.gapOf(x, h, t, lo, hi) }))
+	return floats.Sum(parallel.Shares(len(x), func(lo, hi int) float64 { return p.gapOf(x, h, t, lo, hi) }))
 }
 
 // gapOf is the sum over the coordinates lo to hi-1.

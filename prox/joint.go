@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/prox/internal/vector"
 )
 
@@ -153,7 +154,7 @@ func (p planeGroups) products(a, b []float64, lo, hi int, do func(squares, along
 func (p *jointL2) dualScale(_, g array.Batch, _ float64) float64 {
 	if !elsewhere(g) {
 		x := vector.OnHost(g)
-		squares := vector.Parts(p.groups(), func(lo, hi int) (most float64) {
+		squares := parallel.Shares(p.groups(), func(lo, hi int) (most float64) {
 			p.products(x, x, lo, hi, func(squares, _ []float64) { most = max(most, vector.Largest(squares)) })
 			return most
 		})
@@ -171,7 +172,7 @@ func (p *jointL2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 		return p.gapOnDevice(b, g, t)
 	}
 	x, h := vector.OnHost(b), vector.OnHost(g)
-	return floats.Sum(vector.Parts(p.groups(), func(lo, hi int) (sum float64) {
+	return floats.Sum(parallel.Shares(p.groups(), func(lo, hi int) (sum float64) {
 		p.products(x, h, lo, hi, func(squares, along []float64) {
 			for i, v := range squares {
 				sum += vector.Surplus(vector.Times(p.lambda, math.Sqrt(v)), t*along[i])

@@ -190,9 +190,9 @@ func pulledSquares(w *prox.Squares, pairs *linops.Pairs, form space.Form, t spac
 	}
 	p.number(t)
 	rows := len(w.Indptr) - 1
-	first := make([]size, parallel.Parts(rows, rowsTaken)+1)
-	parallel.Ranges(rows, rowsTaken, func(lo, hi int) {
-		first[lo/rowsTaken+1] = p.some(lo, hi, size{}, nil)
+	first := make([]size, parallel.Parts(rows, parallel.Share)+1)
+	parallel.Ranges(rows, parallel.Share, func(lo, hi int) {
+		first[lo/parallel.Share+1] = p.some(lo, hi, size{}, nil)
 	})
 	for i := range first[1:] {
 		first[i+1].rows += first[i].rows
@@ -201,7 +201,7 @@ func pulledSquares(w *prox.Squares, pairs *linops.Pairs, form space.Form, t spac
 	all := first[len(first)-1]
 	out := prox.Squares{Weights: make([]float64, all.rows), Rows: space.Rows{Indptr: make([]int, all.rows+1),
 		Indices: make([]int, all.entries), Values: make([]float64, all.entries)}}
-	parallel.Ranges(rows, rowsTaken, func(lo, hi int) { p.some(lo, hi, first[lo/rowsTaken], &out) })
+	parallel.Ranges(rows, parallel.Share, func(lo, hi int) { p.some(lo, hi, first[lo/parallel.Share], &out) })
 	return out
 }
 
@@ -219,7 +219,7 @@ type pulled struct {
 func (p *pulled) number(t space.Space) {
 	dim, _ := t.Dims()
 	p.of = slices.Repeat([]int32{-1}, dim)
-	parallel.Ranges(len(p.average.Indptr)-1, rowsTaken, func(lo, hi int) {
+	parallel.Ranges(len(p.average.Indptr)-1, parallel.Share, func(lo, hi int) {
 		for c := lo; c < hi; c++ {
 			for _, j := range p.average.Indices[p.average.Indptr[c]:p.average.Indptr[c+1]] {
 				p.of[j] = int32(c)

@@ -68,12 +68,9 @@ func newSparseCurvature(q prox.Squares, n int, t, small float64, product bool) (
 // Times sets dst = t Q z, where t Q is kept.
 func (c *sparseCurvature) Times(dst, z array.Batch) { c.onHost(dst, z, c.multiply) }
 
-// rowsTaken is the number of rows of t Q that a processor takes at a time.
-const rowsTaken = 1 << 12
-
 // multiply reads a row, which is the column, for two vectors at once: each sum is in the order of the row.
 func (c *sparseCurvature) multiply(dst, src [][]float64) {
-	parallel.Ranges(c.n, rowsTaken, func(lo, hi int) {
+	parallel.Ranges(c.n, parallel.Share, func(lo, hi int) {
 		for k := 0; k < len(src); k += 2 {
 			x, to := src[k], dst[k]
 			x1, to1 := src[min(k+1, len(src)-1)][:len(x)], dst[min(k+1, len(src)-1)]

@@ -14,9 +14,10 @@ type Factor struct {
 	block    int
 	order    []int32 // the row of S at each place
 	segments []segment
-	trees    []tree // of incomplete factors
-	above    []int  // the segments above the trees
-	extra    int    // rows of blocks of the trees' borders
+	trees    []tree    // of incomplete factors
+	above    []int     // the segments above the trees
+	extra    int       // rows of blocks of the trees' borders
+	fronts   []*fronts // the memory of factorizations into it
 }
 
 // segment is consecutive columns of blocks of a factor.
@@ -49,6 +50,7 @@ type Analysis struct {
 	index        []int32
 	nodes        []supernode
 	tasks        []int32 // the nodes whose trees are factorized at the same time, in order
+	begin        []int32 // numbers of tasks, the smallest ones last, so that processors end at about the same time
 	top          []int32 // the other nodes
 	topAt        []int32 // of a column: its number among those of the other nodes; -1 for none
 	topColumns   int
@@ -171,9 +173,6 @@ func (f *Factor) Bytes() int64 {
 // all of them.
 const together = 4
 
-// moved is the number of entries that a processor takes at a time where each is read once.
-const moved = 1 << 14
-
 // works are the memory of solves.
 var works = sync.Pool{New: func() any { return new([]float64) }}
 
@@ -186,7 +185,7 @@ func (f *Factor) some(dst, src [][]float64, shared bool) {
 		*work = make([]float64, size)
 	}
 	x := (*work)[:size]
-	parallel.RangesIf(shared, f.n, moved, func(lo, hi int) {
+	parallel.RangesIf(shared, f.n, parallel.Share, func(lo, hi int) {
 		for i, row := range f.order[lo:hi] {
 			to := x[(lo+i)*together:][:together]
 			for j := range together {
@@ -198,7 +197,7 @@ func (f *Factor) some(dst, src [][]float64, shared bool) {
 		}
 	})
 	f.both(x, shared)
-	parallel.RangesIf(shared, f.n, moved, func(lo, hi int) {
+	parallel.RangesIf(shared, f.n, parallel.Share, func(lo, hi int) {
 		for i, row := range f.order[lo:hi] {
 			for j := range k {
 				dst[j][row] = x[(lo+i)*together+j]

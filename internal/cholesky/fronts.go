@@ -1,14 +1,17 @@
 package cholesky
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
 
+	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 )
 
@@ -34,7 +37,7 @@ func (a *Analysis) width(i int) int {
 const mostZeros = 0.15
 
 // share is the part of the arithmetic, of that of one processor, that a tree has at most that is factorized at once.
-const share = 0.25
+const share = 0.125
 
 // supernodes joins columns, finds their rows, and divides the tree. count has the number of entries of each column.
 func (a *Analysis) supernodes(count []int64) {
@@ -123,6 +126,8 @@ func (a *Analysis) divide(flops []float64) {
 		}
 	}
 	slices.Reverse(a.top)
+	a.begin = lists.Make(len(a.tasks), func(t int) int32 { return int32(t) })
+	slices.SortStableFunc(a.begin, func(i, j int32) int { return cmp.Compare(flops[a.tasks[j]], flops[a.tasks[i]]) })
 	a.topAt = slices.Repeat([]int32{-1}, len(a.order))
 	for _, i := range a.top {
 		for k := range a.width(int(i)) {
@@ -146,7 +151,9 @@ func (a *Analysis) below(i int) int {
 // The bits do not depend on the number of processors.
 func (a *Analysis) Factorize(value []float64) (*Factor, error) {
 	f := new(Factor)
-	return f, a.FactorizeInto(f, value)
+	err := a.FactorizeInto(f, value)
+	f.fronts = nil
+	return f, err
 }
 
 // FactorizeInto is Factorize into the memory of a factor of the same analysis, or of an empty one. After an
@@ -161,11 +168,20 @@ func (a *Analysis) FactorizeInto(f *Factor, value []float64) error {
 		a.lay(&f.segments[0])
 	}
 	left := make([][]float64, len(a.nodes))
+	var mu sync.Mutex
+	used := 0
 	fresh := func() *fronts {
-		return &fronts{a: a, f: f, value: value, left: left, local: make([]int32, len(a.order))}
+		mu.Lock()
+		defer mu.Unlock()
+		if used++; used > len(f.fronts) {
+			f.fronts = append(f.fronts, &fronts{local: make([]int32, len(a.order))})
+		}
+		w := f.fronts[used-1]
+		w.a, w.f, w.value, w.left, w.high = a, f, value, left, 0
+		return w
 	}
 	err := parallel.Each(len(a.tasks), fresh, func(t int, w *fronts) (err error) {
-		root := int(a.tasks[t])
+		root := int(a.tasks[a.begin[t]])
 		for i := a.below(root); i <= root && err == nil; i++ {
 			err = w.eliminate(i)
 		}

@@ -396,7 +396,7 @@ func divide(x, l []float64, b int) {
 // roots are those of the diagonal, multiplied, in the order of elimination, and the roots of these.
 func (a *Analysis) roots(value []float64, times float64) (second, fourth []float64) {
 	second, fourth = make([]float64, len(a.order)), make([]float64, len(a.order))
-	parallel.Ranges(len(a.order), moved, func(lo, hi int) {
+	parallel.Ranges(len(a.order), parallel.Share, func(lo, hi int) {
 		for k := lo; k < hi; k++ {
 			col := a.order[k]
 			for u := a.ptr[col]; u < a.ptr[col+1]; u++ {

@@ -16,15 +16,17 @@ func (a *Analysis) Solve(f *Factor, x []float64) {
 		*work = make([]float64, len(x))
 	}
 	y := (*work)[:len(x)]
-	for i, row := range a.order {
-		y[i] = x[row]
-	}
+	parallel.Ranges(len(x), parallel.Share, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			y[i] = x[a.order[i]]
+		}
+	})
 	// What a tree adds to the columns of nodes above all trees.
 	above := make([][]float64, len(a.tasks))
 	fresh := func() *one { return &one{a: a, value: f.segments[0].value, x: y} }
 	each := func(solve func(t int, w *one)) {
 		_ = parallel.Each(len(a.tasks), fresh, func(t int, w *one) error {
-			solve(t, w)
+			solve(int(a.begin[t]), w)
 			return nil
 		})
 	}
@@ -56,9 +58,11 @@ func (a *Analysis) Solve(f *Factor, x []float64) {
 			w.backward(i)
 		}
 	})
-	for i, row := range a.order {
-		x[row] = y[i]
-	}
+	parallel.Ranges(len(x), parallel.Share, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			x[a.order[i]] = y[i]
+		}
+	})
 }
 
 // one is the memory of one goroutine, and what it is told.

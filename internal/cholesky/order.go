@@ -89,7 +89,7 @@ func alike(ptr []int64, index []int32) (first, after []int32, groups int) {
 	n := len(ptr) - 1
 	sum, degree := make([]uint64, n), make([]int32, n)
 	hash := func(v int32) uint64 { return (uint64(v) + 1) * 0x9e3779b97f4a7c15 >> 16 }
-	parallel.Ranges(n, moved, func(lo, hi int) {
+	parallel.Ranges(n, parallel.Share, func(lo, hi int) {
 		for v := lo; v < hi; v++ {
 			sum[v] = hash(int32(v))
 			for _, w := range index[ptr[v]:ptr[v+1]] {

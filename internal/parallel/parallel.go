@@ -224,6 +224,13 @@ func Parts(n, size int) int { return (n + size - 1) / size }
 // the handing over, few enough to be shared, and in its cache.
 const Share = 1 << 12
 
+// Shares is what f gives for each share of n values, in order.
+func Shares(n int, f func(lo, hi int) float64) []float64 {
+	all := make([]float64, Parts(n, Share))
+	Ranges(n, Share, func(lo, hi int) { all[lo/Share] = f(lo, hi) })
+	return all
+}
+
 // Rows is the number of rows of a length that make a share.
 func Rows(length int) int { return max(1, Share/max(length, 1)) }
 

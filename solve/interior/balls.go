@@ -3,6 +3,8 @@ package interior
 import (
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/internal/parallel"
 	"surepipe/prox"
 	"surepipe/solve/engine"
@@ -162,11 +164,18 @@ func (l *ballPairs) image(dst, u []float64) {
 	})
 }
 
+// sum adds up what f says of the groups.
+func (l *ballPairs) sum(f func(g int) float64) float64 {
+	return floats.Sum(parallel.Shares(len(l.w), func(lo, hi int) (sum float64) {
+		for g := lo; g < hi; g++ {
+			sum += f(g)
+		}
+		return sum
+	}))
+}
+
 func (l *ballPairs) products() (sum, pieces float64) {
-	for g, x := range l.x {
-		sum += x * l.s[g]
-	}
-	return sum, float64(len(l.w))
+	return l.sum(func(g int) float64 { return l.x[g] * l.s[g] }), float64(len(l.w))
 }
 
 func (l *ballPairs) scale(j *scaling, u []float64) {
@@ -180,9 +189,7 @@ func (l *ballPairs) scale(j *scaling, u []float64) {
 
 func (l *ballPairs) predict() {
 	clear(l.also)
-	for g, x := range l.x {
-		l.rest[g] = -x * l.s[g]
-	}
+	l.groups.each(func(g int, _ []int32) { l.rest[g] = -l.x[g] * l.s[g] })
 }
 
 func (l *ballPairs) correct(du []float64, target float64) {
@@ -221,23 +228,26 @@ func (l *ballPairs) slack(g int, step float64) float64 {
 }
 
 func (l *ballPairs) reach(share float64) float64 {
-	step := 1.0
-	for g := range l.w {
-		step = math.Min(step, within(l.x[g], l.dx[g], share))
-		if least := share * l.s[g]; l.slack(g, step) < least {
-			// The root of s + t ds - t^2 du2/2 = least.
-			ds, room := l.ds[g], l.s[g]-least
-			step = math.Min(step, 2*room/(math.Sqrt(ds*ds+2*room*l.du2[g])-ds))
+	least := 1.0
+	for _, step := range parallel.Shares(len(l.w), func(lo, hi int) float64 {
+		step := 1.0
+		for g := lo; g < hi; g++ {
+			step = math.Min(step, within(l.x[g], l.dx[g], share))
+			if rest := share * l.s[g]; l.slack(g, step) < rest {
+				// The root of s + t ds - t^2 du2/2 = rest.
+				ds, room := l.ds[g], l.s[g]-rest
+				step = math.Min(step, 2*room/(math.Sqrt(ds*ds+2*room*l.du2[g])-ds))
+			}
 		}
+		return step
+	}) {
+		least = math.Min(least, step)
 	}
-	return step
+	return least
 }
 
-func (l *ballPairs) after(step float64) (sum float64) {
-	for g := range l.w {
-		sum += (l.x[g] + step*l.dx[g]) * l.slack(g, step)
-	}
-	return sum
+func (l *ballPairs) after(step float64) float64 {
+	return l.sum(func(g int) float64 { return (l.x[g] + step*l.dx[g]) * l.slack(g, step) })
 }
 
 func (l *ballPairs) move(u []float64, step float64) {

@@ -16,8 +16,11 @@ type scaling struct {
 }
 
 func (j *scaling) add(dst, du []float64) {
-	for i, d := range j.diag {
-		dst[i] += d * du[i]
+	if j.groups == nil {
+		for i, d := range j.diag {
+			dst[i] += d * du[i]
+		}
+		return
 	}
 	j.groups.each(func(g int, rows []int32) {
 		along := 0.0
@@ -26,18 +29,23 @@ func (j *scaling) add(dst, du []float64) {
 		}
 		along /= j.s[g]
 		for _, i := range rows {
+			dst[i] += j.diag[i] * du[i]
 			dst[i] += j.diag[i] * along * j.u[i]
 		}
 	})
 }
 
 func (j *scaling) inverse(z []float64) {
-	for i, d := range j.diag {
-		z[i] /= d
+	if j.groups == nil {
+		for i, d := range j.diag {
+			z[i] /= d
+		}
+		return
 	}
 	j.groups.each(func(g int, rows []int32) {
 		along, square := 0.0, 0.0
 		for _, i := range rows {
+			z[i] /= j.diag[i]
 			along += j.u[i] * z[i]
 			square += j.u[i] * j.u[i]
 		}

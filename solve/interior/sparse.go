@@ -295,12 +295,12 @@ func (f *sparseNormal) solve(x, z, work []float64) {
 }
 
 func (f *sparseNormal) eliminated(x, z, work []float64, solve func(x []float64)) {
-	copy(work, z)
 	w := work[:len(z)]
+	scaled(w, 1, z)
 	f.j.inverse(w)
 	addProduct(x, f.columns, 1, w)
 	solve(x)
-	floats.Scale(-1, z)
+	scaled(z, -1, z)
 	addProduct(z, f.k, 1, x)
 	f.j.inverse(z)
 }

@@ -141,9 +141,7 @@ func (s *interior) Init(w *engine.Work, b0 array.Batch) error {
 // residuals sets rb = A*A b - A* y + K* u and rz = K b - z.
 func (s *interior) residuals(r *interiorRun) {
 	s.system.normal(r.rb, r.b)
-	for j, v := range r.aty {
-		r.rb[j] -= v
-	}
+	addScaled(r.rb, -1, r.aty)
 	clear(r.rz)
 	s.couple(1, r.rb, r.rz, r.b, r.u)
 	r.pairs.image(r.rz, r.u)
@@ -180,9 +178,7 @@ func (s *interior) Step(ctx context.Context, w *engine.Work, record bool) (prox.
 	dev.Upload(w.B, r.b)
 	dev.Upload(w.Scratch[2], r.u)
 	at := r.work[:len(r.u)] // K b + eta u
-	for i, v := range r.u {
-		at[i] = w.C.Eta * v
-	}
+	scaled(at, w.C.Eta, r.u)
 	addProduct(at, s.k, 1, r.b)
 	dev.Upload(w.Scratch[0], at)
 	return w.Prox(ctx, s.P.R, w.Scratch[1], w.Scratch[0], record)
@@ -226,16 +222,16 @@ func (s *interior) advance(r *interiorRun) {
 
 // direction solves for a Newton step, with one step of iterative refinement where that is needed.
 func (s *interior) direction(r *interiorRun) {
-	s.toRight(r, r.db, r.du)
-	copy(r.fix, r.db)
-	copy(r.fixu, r.du)
+	scaled(r.db, -1, r.rb)
+	scaled(r.du, -1, r.rz)
+	r.pairs.toRight(r.du, r.u)
+	scaled(r.fix, 1, r.db)
+	scaled(r.fixu, 1, r.du)
 	r.factor.solve(r.db, r.du, r.work)
 	s.system.normal(r.normal, r.db)
 	left := s.system.small().left
 	allowed, allowedU := left*largest(r.normal, r.fix), left*largest(r.fixu)
-	for j, v := range r.normal {
-		r.fix[j] -= v
-	}
+	addScaled(r.fix, -1, r.normal)
 	s.couple(-1, r.fix, r.fixu, r.db, r.du)
 	r.j.add(r.fixu, r.du)
 	if !(largest(r.fix) <= allowed && largest(r.fixu) <= allowedU) {
@@ -249,43 +245,37 @@ func (s *interior) direction(r *interiorRun) {
 // largest is the largest |x_i|, and not a number where one is none.
 func largest(vectors ...[]float64) (most float64) {
 	for _, x := range vectors {
-		for _, v := range x {
-			if v = math.Abs(v); v > most || v != v {
-				most = v
-			}
+		most = larger(most, parallel.Shares(len(x), func(lo, hi int) float64 { return larger(0, x[lo:hi]) }))
+	}
+	return most
+}
+
+func larger(most float64, x []float64) float64 {
+	for _, v := range x {
+		if v = math.Abs(v); v > most || v != v {
+			most = v
 		}
 	}
 	return most
 }
 
-func (s *interior) toRight(r *interiorRun, b, z []float64) {
-	for j, v := range r.rb {
-		b[j] = -v
-	}
-	for i, v := range r.rz {
-		z[i] = -v
-	}
-	r.pairs.toRight(z, r.u)
+// scaled sets dst = c x, and addScaled dst += c x, on all processors.
+func scaled(dst []float64, c float64, x []float64) {
+	parallel.Ranges(len(x), parallel.Share, func(lo, hi int) { floats.ScaleTo(dst[lo:hi], c, x[lo:hi]) })
+}
+
+func addScaled(dst []float64, c float64, x []float64) {
+	parallel.Ranges(len(x), parallel.Share, func(lo, hi int) { floats.AddScaled(dst[lo:hi], c, x[lo:hi]) })
 }
 
 // move takes the step, unless it is not finite or leads nowhere.
 func (s *interior) move(r *interiorRun, step float64) {
-	for _, v := range r.db {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			r.stuck = true
-			return
-		}
-	}
-	if !(step > 1e-12) {
+	if !(largest(r.db) < math.Inf(1)) || !(step > 1e-12) {
 		r.stuck = true
 		return
 	}
-	for j, v := range r.db {
-		r.b[j] += step * v
-	}
-	for i, v := range r.du {
-		r.u[i] += step * v
-	}
+	addScaled(r.b, step, r.db)
+	addScaled(r.u, step, r.du)
 	r.pairs.move(r.u, step)
 	r.products, r.pieces = r.pairs.products()
 }

@@ -5,11 +5,13 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/internal/banded"
 	"surepipe/internal/numerics"
+	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/solve/engine"
 	"surepipe/space"
@@ -50,9 +52,7 @@ func (s diagonal) direct(b, aty []float64) bool {
 }
 
 func (s diagonal) normal(dst, b []float64) {
-	for j, v := range b {
-		dst[j] = s.c[j] * v
-	}
+	parallel.Ranges(len(b), parallel.Share, func(lo, hi int) { floats.MulTo(dst[lo:hi], s.c[lo:hi], b[lo:hi]) })
 }
 
 // bandedSystem is that of a sequence, of which some values may be missing: A*A = diag(c).

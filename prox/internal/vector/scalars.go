@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"surepipe/array"
-	"surepipe/internal/parallel"
 )
 
 // Scalars are slices of one number a vector.
@@ -101,13 +100,6 @@ func Euclid(x []float64) float64 {
 		norm = math.Hypot(norm, v)
 	}
 	return norm
-}
-
-// Parts is what f gives for the ranges of some of n things at a time, in order, on all processors.
-func Parts(n int, f func(lo, hi int) float64) []float64 {
-	all := make([]float64, parallel.Parts(n, parallel.Share))
-	parallel.Ranges(n, parallel.Share, func(lo, hi int) { all[lo/parallel.Share] = f(lo, hi) })
-	return all
 }
 
 // Supported lets f move the numbers of g, on the host, and returns its result.
