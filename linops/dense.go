@@ -72,9 +72,9 @@ func newDense(on array.Batch, x *mat.Dense) *Dense {
 	return a
 }
 
-// copiedColumns is the number of entries up to which the matrix with scaled columns is a matrix of
-// its own, with a matrix's closed forms.
-const copiedColumns = 1 << 24
+// MostDense is the number of entries up to which a matrix is written down beside what it is made of, for a matrix's
+// closed forms: 128 MiB.
+const MostDense = 1 << 24
 
 // know builds the structure. Fields that need the entries on the host are missing where the entries
 // are only on the device.
@@ -85,10 +85,9 @@ func (a *Dense) know() {
 		s.Dense, s.KeepColumns = a.Dense, a.keepColumns
 		s.ColumnNorms2, s.RowNorms2 = a.columnNorms2, a.rowNorms2
 		s.Pairs = sync.OnceValue(func() *Pairs { return densePairs(a.d, a.x.RawRowView) })
-		if a.d*a.p <= copiedColumns {
+		if a.d*a.p <= MostDense {
 			s.ScaleColumns = func(dev array.Device, c []float64) Restricted {
-				return NewDense(dev,
-					scaledColumns(a.x, c))
+				return NewDense(dev, scaledColumns(a.x, c))
 			}
 		}
 	}

@@ -8,15 +8,12 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/fit"
+	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/problems/spec"
 	"surepipe/prox"
 )
-
-// mostWritten is the largest number of entries of a matrix in factored form that a file has besides its
-// factors, 128 MiB.
-const mostWritten = 1 << 24
 
 func keepEffects(f *fit.Fit, p *problems.Problem, risk pipeline.Risk) {
 	if !p.Effects.Some() || !risk.HasB() {
@@ -151,7 +148,7 @@ func Solution(p *problems.Problem, risk pipeline.Risk) (b dataio.Array, ok bool)
 }
 
 func writtenB(risk pipeline.Risk) []float64 {
-	if low := risk.Factors; low != nil && low.Shape.Len() > mostWritten {
+	if low := risk.Factors; low != nil && low.Shape.Len() > linops.MostDense {
 		return nil
 	}
 	return risk.DenseB()

@@ -1,6 +1,7 @@
 package krylov
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -15,8 +16,7 @@ type CGOptions struct {
 	// Tol is the relative residual ||rhs - M x|| / ||rhs|| at which a vector has converged; 0 means
 	// 1e-13.
 	Tol float64
-	// MaxIterations bounds the steps; 0 means ten times the length of a vector, but at least 100
-	// and at most 10000.
+	// MaxIterations bounds the steps; 0 means 1000.
 	MaxIterations int
 	// Precondition sets dst = P r for a self-adjoint positive definite P near M^{-1}, vector by
 	// vector; nil means P = I. dst and r do not overlap.
@@ -52,12 +52,7 @@ func CG(ctx context.Context, dst, rhs array.Batch, apply func(dst, x array.Batch
 	if dst.K() != k || dst.N() != n {
 		panic(fmt.Sprintf("linops: CG of %s into %s", rhs, dst))
 	}
-	if opts.Tol == 0 {
-		opts.Tol = 1e-13
-	}
-	if opts.MaxIterations == 0 {
-		opts.MaxIterations = min(max(10*n, 100), 10000)
-	}
+	opts.Tol, opts.MaxIterations = cmp.Or(opts.Tol, 1e-13), cmp.Or(opts.MaxIterations, 1000)
 	c := newCG(dst, rhs, opts)
 	defer c.free()
 	report := progress.From(ctx)

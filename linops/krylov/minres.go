@@ -1,6 +1,7 @@
 package krylov
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -38,12 +39,7 @@ func MINRES(ctx context.Context, dst, rhs array.Batch, apply func(dst, x array.B
 	if dst.K() != k || dst.N() != n {
 		panic(fmt.Sprintf("linops: MINRES of %s into %s", rhs, dst))
 	}
-	if opts.Tol == 0 {
-		opts.Tol = 1e-13
-	}
-	if opts.MaxIterations == 0 {
-		opts.MaxIterations = min(max(10*n, 100), 10000)
-	}
+	opts.Tol, opts.MaxIterations = cmp.Or(opts.Tol, 1e-13), cmp.Or(opts.MaxIterations, 1000)
 	m := newMINRES(dst, rhs, opts)
 	defer m.free()
 	if err := m.begin(rhs); err != nil {

@@ -128,11 +128,9 @@ func newRidge(s *quadratic) (closedForm, engine.Choice, error) {
 }
 
 const (
-	// stackedEntries is the largest number of entries of A above K for a dense factorization, and
-	// mostDirectEntries that for a sparse one, and of products of two entries of a row, which A*A and
-	// K*K are made of.
-	stackedEntries    = 1 << 22
-	mostDirectEntries = 1 << 26
+	// stackedEntries is the largest number of entries of A above K for a dense factorization; that for a sparse one,
+	// and of products of two entries of a row, which A*A and K*K are made of, is [limits.Factorized].
+	stackedEntries = 1 << 22
 	// manyColumns is the number of columns from which a sparse A is not written down as a dense
 	// matrix, if it has less than leastDensity of its entries.
 	manyColumns  = 512
@@ -183,7 +181,7 @@ func (s *quadratic) entries() bool {
 	if k == nil {
 		k = linops.Identity(dim)
 	}
-	if s.k, s.sparse = linops.Entries(k, mostDirectEntries); s.sparse {
+	if s.k, s.sparse = linops.Entries(k, int(limits.Factorized)); s.sparse {
 		s.a, s.sparse = entriesOf(s.p.A)
 	}
 	if !s.sparse {
@@ -202,7 +200,7 @@ func (s *quadratic) entries() bool {
 			s.width = max(s.width, high-low)
 		}
 	}
-	if s.sparse = s.width <= banded.MostWidth || products <= mostDirectEntries; !s.sparse {
+	if s.sparse = s.width <= banded.MostWidth || products <= int(limits.Factorized); !s.sparse {
 		s.a, s.k = space.Rows{}, space.Rows{}
 	}
 	return s.sparse
@@ -210,7 +208,7 @@ func (s *quadratic) entries() bool {
 
 func entriesOf(a linops.Operator) (space.Rows, bool) {
 	a, root := engine.Unweighted(a)
-	rows, ok := linops.Entries(a, mostDirectEntries)
+	rows, ok := linops.Entries(a, int(limits.Factorized))
 	if ok && root != nil {
 		values := make([]float64, len(rows.Values))
 		for i, s := range root {

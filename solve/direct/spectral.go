@@ -435,14 +435,11 @@ const (
 	gradedSpread  = 1e4
 	squaresSpread = 100
 	leastSquares  = 32
-	// largestWritten is the number of entries up to which an operator that is not stored as a
-	// matrix is written down as one.
-	largestWritten = 1 << 24
 )
 
-// writable reports that A is stored as a matrix, or has one of at most largestWritten entries.
+// writable reports that A is stored as a matrix, or has one of at most [linops.MostDense] entries.
 func writable(a linops.Operator) bool {
 	d, p := a.Dims()
 	known := linops.StructureOf(a)
-	return known.Dense != nil && (known.Entries == linops.Known(float64(d*p)) || d*p <= largestWritten)
+	return known.Dense != nil && (known.Entries == linops.Known(float64(d*p)) || d*p <= linops.MostDense)
 }

@@ -81,7 +81,7 @@ func newRooted(a linops.Operator, root loss.Root, own linops.Restricted, square 
 			d, n := on.Dims()
 			s := linops.StructureOf(on)
 			switch {
-			case n == 0 || square != nil || d*n > weightedEntries:
+			case n == 0 || square != nil || d*n > linops.MostDense:
 			case s.WeighRows != nil && !s.Stored.IsZero():
 				rows, host := s.Stored.Reshape(1, d*n).HostRow(0)
 				if !host {

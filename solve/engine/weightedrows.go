@@ -25,7 +25,7 @@ func (o *rowMap) know(dense func() *mat.Dense) linops.Structure {
 	known := linops.StructureOf(o.a)
 	if known.Dense != nil {
 		o.structure.Dense = dense
-		if d, p := o.a.Dims(); d*p <= weightedEntries {
+		if d, p := o.a.Dims(); d*p <= linops.MostDense {
 			o.structure.ColumnNorms2 = func() []float64 { return columnSquares(dense()) }
 		}
 	}
@@ -147,10 +147,6 @@ func (o *WeightedRows) shifted(s *linops.Shifted) *linops.Shifted {
 	return &linops.Shifted{Rows: o.sparse(s.Rows), Left: floats.MulTo(make([]float64, len(s.Left)), s.Left, o.host),
 		Right: s.Right}
 }
-
-// weightedEntries is the size of the matrix up to which the lengths of weighted columns are
-// computed from its entries.
-const weightedEntries = 1 << 24
 
 // Unweighted returns the operator A of diag(root) A, and root; nil for an operator without weights.
 func Unweighted(a linops.Operator) (inner linops.Operator, root []float64) {

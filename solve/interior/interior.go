@@ -11,6 +11,7 @@ import (
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve/engine"
+	"surepipe/solve/internal/limits"
 	"surepipe/solve/splitting"
 	"surepipe/space"
 )
@@ -88,7 +89,7 @@ func Small(p engine.Problem) bool { return p.K != nil && smallSaddle(p) && bound
 var errNoInterior = fmt.Errorf("solve: interior-point needs r(K b) with a sum r of w |z_i| and z_i >= 0, or of "+
 	"norms of groups, and a sparse K with A*A = c I, or differences of pixels behind an operator A, whose factors "+
 	"are not too large; a sparse K beside a matrix A of at most %d columns; or, without groups, at most %d rows and "+
-	"columns of K together; use dual or admm", mostMatrix, mostSaddle)
+	"columns of K together; use dual or admm", limits.MostFactored, mostSaddle)
 
 // Entry is the entry of interior points.
 var Entry = engine.Entry{

@@ -22,9 +22,6 @@ type iteratedSystem struct {
 	dev array.Device
 }
 
-// mostSystemSteps bounds the steps of conjugate gradients for a direction.
-const mostSystemSteps = 1000
-
 // Iterated reports that interior points apply with conjugate gradients, or with a factor alone where A picks pixels: a
 // cosine transform diagonalizes K*K, and A's columns are about equally long.
 func Iterated(p engine.Problem) bool {
@@ -114,7 +111,7 @@ func (f *iteratedNormal) gradients(x []float64) {
 		}
 		s.dev.Upload(dst, out)
 	}, krylov.CGOptions{
-		Tol: math.Min(math.Max(f.j.allowed/size, leastLeft), mostLeft), MaxIterations: mostSystemSteps,
+		Tol: math.Min(math.Max(f.j.allowed/size, leastLeft), mostLeft),
 		Precondition: func(dst, r array.Batch) {
 			host := r.ToHost()
 			f.order.Solve(&f.l, host)

@@ -9,6 +9,7 @@ import (
 
 	"surepipe/linops"
 	"surepipe/solve/engine"
+	"surepipe/solve/internal/limits"
 )
 
 // matrixSystem is a sparseSystem beside a matrix A: A*A + K* J^{-1} K is dense, and has as many rows as A has columns,
@@ -18,9 +19,6 @@ type matrixSystem struct {
 	gram []float64 // A*A
 }
 
-// mostMatrix is the largest number of columns of such an A.
-const mostMatrix = 1 << 12
-
 // Matrix reports that interior points apply with a dense matrix: A is a matrix in memory, and K may be sparse.
 func Matrix(p engine.Problem) bool {
 	if p.K == nil {
@@ -28,7 +26,7 @@ func Matrix(p engine.Problem) bool {
 	}
 	known := linops.StructureOf(p.A)
 	_, dim := p.A.Dims()
-	return dim <= mostMatrix && known.Dense != nil && known.Passes.Bytes == 0 && besideSparse(p)
+	return dim <= limits.MostFactored && known.Dense != nil && known.Passes.Bytes == 0 && besideSparse(p)
 }
 
 func newMatrixSystem(s *iteratedSystem) *matrixSystem {

@@ -78,14 +78,10 @@ func (b *synthesis) below() blas64.General {
 	return blas64.General{Rows: b.dim - b.q, Cols: b.q, Stride: b.lu.Stride, Data: b.lu.Data[b.q*b.lu.Stride:]}
 }
 
-// Sizes of problems that are solved in the coordinates of K b, and the condition of U up to which they
-// are: A M^{-1} then has about nine correct digits. synthesisRows is the number of A's rows that are turned
-// at a time.
+// steepestSynthesis is the condition of U up to which problems are solved in the coordinates of K b: A M^{-1} then has
+// about nine correct digits.
 const (
-	mostSynthesized   = limits.MostFactored
-	largestSynthesis  = 1 << 24
 	steepestSynthesis = 1e7
-	synthesisRows     = 128
 	// cancelled is the share of the longest column of A M^{-1} below which one may be rounding errors.
 	cancelled = 1e-8
 )
@@ -104,8 +100,8 @@ func OfMatrices(p engine.Problem) bool {
 	d, dim := p.A.Dims()
 	q, _ := p.K.Dims()
 	written := !a.Columns.Known && a.Passes.Bytes == 0 &&
-		a.Entries.Known && (float64(d*dim) <= 4*a.Entries.Value || d*dim <= largestSynthesis)
-	return written && d > 0 && 0 < q && q <= dim && dim <= mostSynthesized
+		a.Entries.Known && (float64(d*dim) <= 4*a.Entries.Value || d*dim <= linops.MostDense)
+	return written && d > 0 && 0 < q && q <= dim && dim <= limits.MostFactored
 }
 
 // AsksForSynthesis reports that active sets are asked for, and serve.
@@ -172,7 +168,7 @@ func (b *synthesis) change(ctx context.Context, p engine.Problem) error {
 	d, _ := x.Dims()
 	out := mat.NewDense(d, b.dim, nil)
 	b.sparse = sparseFactorOf(b.lu)
-	parallel.Ranges(d, synthesisRows, func(lo, hi int) {
+	parallel.Ranges(d, parallel.Panel, func(lo, hi int) {
 		if ctx.Err() == nil {
 			b.turn(out.RawMatrix(), x, lo, hi)
 		}

@@ -92,7 +92,6 @@ const ofMatrix = 4
 const (
 	loosestSystem  = 1e-8
 	tightestSystem = 1e-13
-	systemSteps    = 1000
 )
 
 // worthwhile is the size of rho K*K beside A*A from which K's closed form is a better preconditioner
@@ -314,7 +313,7 @@ func (s *penalized) gradients(ctx context.Context, dst, rhs array.Batch, rho flo
 	if err != nil {
 		return err
 	}
-	o := krylov.CGOptions{Tol: s.tol, MaxIterations: systemSteps, Precondition: precondition}
+	o := krylov.CGOptions{Tol: s.tol, Precondition: precondition}
 	if from == Anywhere {
 		_, err := krylov.CG(ctx, dst, rhs, apply, o)
 		return err

@@ -7,7 +7,7 @@ import "surepipe/prox/subspace"
 const (
 	// MaxDense is the size of p up to which any operator may be formed as a matrix.
 	MaxDense = 256
-	// MostFactored is the dimension up to which the system on a manifold is factorized.
+	// MostFactored is the dimension up to which a dense system is factorized.
 	MostFactored = 1 << 12
 	// PanelValues is the size of a panel of rows: the operations on it share it among the processors, and it
 	// stays in their caches.
