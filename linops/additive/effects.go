@@ -10,6 +10,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/lists"
 	"surepipe/internal/numerics"
+	"surepipe/internal/parallel"
 	"surepipe/internal/sublist"
 	"surepipe/linops/internal/sparse"
 	"surepipe/space"
@@ -376,24 +377,22 @@ func (e *Effects) findDiagonal() {
 	for i, g := range e.first.of {
 		entries[g] = append(entries[g], i)
 	}
-	var at []float64 // C^- n_g at the groups that g shares entries with
-	for g, s := range e.shared {
-		at = at[:0]
+	parallel.For(len(e.shared), func(g int) {
+		s := e.shared[g]
+		at := make([]float64, len(s.of))  // C^- n_g at the groups that g shares entries with
 		square, mean := 0.0, e.inverse[g] // n_g* C^- n_g and 1/D_g
 		for x, h := range s.of {
-			sum := 0.0
 			for y, k := range s.of {
-				sum += e.core[h*b+k] * s.weight[y]
+				at[x] += e.core[h*b+k] * s.weight[y]
 			}
-			at = append(at, sum)
-			square += s.weight[x] * sum
+			square += s.weight[x] * at[x]
 		}
 		for _, i := range entries[g] {
 			h := e.second.of[i]
 			x, _ := slices.BinarySearch(s.of, h)
 			e.diagonal[i] += e.w[i] * (e.core[h*b+h] - 2*mean*at[x] + mean*mean*square)
 		}
-	}
+	})
 	for i, v := range e.diagonal {
 		if v <= 1-alone {
 			continue
