@@ -65,7 +65,6 @@ type Watch struct {
 	looked  bool                       // short is known
 	// short and long are one over the lengths of A's columns, and these, where they differ much; else empty.
 	short, long, scaled array.Batch
-	enough              *enough // the rule of a solve that need not be certified; else nil
 }
 
 func newWatch(m Method, traits Traits, y array.Batch, o Options, part bool) *Watch {
@@ -76,7 +75,6 @@ func newWatch(m Method, traits Traits, y array.Batch, o Options, part bool) *Wat
 
 func (c *Watch) Release() {
 	array.Free(c.z, c.g, c.e, c.kb, c.bound, c.u, c.short, c.long, c.scaled)
-	c.enough.Release()
 	if c.fit != nil {
 		c.fit.Release()
 	}
@@ -89,20 +87,6 @@ const LookAgain = 16
 // after takes the measure of the step just done, and whether it is the last one allowed.
 func (c *Watch) after(ctx context.Context, w *Work, measured float64, last bool) error {
 	c.Convergence.Iterations++
-	reached, change, err := c.enough.reached(c, w)
-	if err != nil {
-		return err
-	}
-	if err := c.examine(ctx, w, measured, last || reached); err != nil {
-		return err
-	}
-	if reached && !c.Convergence.Converged {
-		c.Convergence.Converged, c.Convergence.Change = true, change
-	}
-	return nil
-}
-
-func (c *Watch) examine(ctx context.Context, w *Work, measured float64, last bool) error {
 	if c.traits.Dual != nil {
 		return c.behind(ctx, w, last)
 	}

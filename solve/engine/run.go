@@ -91,9 +91,6 @@ func NewLoop(m Method, y array.Batch, o Options, from Start) (*Loop, error) {
 	}
 	r.Work.follower = follower
 	r.Watch = newWatch(m, r.traits, y, r.o, from.Part)
-	if r.tape == nil && !from.Part {
-		r.Watch.enough = newEnough(m, r.traits, y, from.B, r.o)
-	}
 	if !r.oneStep && from.B.IsZero() {
 		// elsewhere the first step is as accurate as the last ones of the solve that gave B, so that none of
 		// B's accuracy is lost
