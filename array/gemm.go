@@ -167,6 +167,12 @@ func (h *Host) Gemm(transA, transB bool, alpha float64, a, b Batch, beta float64
 	}
 	if c.k == 1 && !transA {
 		width := panels(c.n, inner*c.n*8) // gemv is bound by memory: a multiplication takes longer
+		if !transB && long(inner, 8*c.n, parallel.Parts(c.n, width)) {
+			t := h.newTask(longGemvKernel, 0, 1)
+			t.x, t.y, t.a = a, b, alpha
+			h.sumParts(t, inner, beta, c)
+			return
+		}
 		t := h.newTask(gemvKernel, parallel.Parts(c.n, width), 1)
 		t.x, t.y, t.dst, t.a, t.b, t.tb = a, b, c, alpha, beta, transB
 		t.sc.Cols = width
@@ -299,8 +305,16 @@ func (h *Host) GemmEach(transA, transB bool, alpha float64, a Batch, sa Shape, b
 	work := m * inner * n
 	width := panels(max(m, n), work)
 	kernel := gemmEachKernel
-	gram := transA && !transB && beta == 0 && a == b && sa == sb
-	if gram {
+	gram := transA && !transB && a == b && sa == sb
+	if c.k == 1 && transA && !transB && long(inner, m*n, parallel.Parts(max(m, n), width)) {
+		t := h.newTask(longGemmKernel, 0, 1)
+		t.x, t.y, t.a, t.sa, t.sb = a, b, alpha, sa, sb
+		if h.sumParts(t, inner, beta, c); gram {
+			mirror(c.row(0), n)
+		}
+		return
+	}
+	if gram = gram && beta == 0; gram {
 		kernel = gramEachKernel
 	}
 	t := h.newTask(kernel, c.k*parallel.Parts(max(m, n), width), max(1, gemmGrain/work))

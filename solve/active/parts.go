@@ -12,6 +12,7 @@ import (
 	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 	"surepipe/linops"
+	"surepipe/solve/engine"
 	"surepipe/solve/internal/faces"
 	"surepipe/solve/restrict"
 )
@@ -29,6 +30,16 @@ func (w *workspace) diagonal() []float64 {
 	if parts := w.sparseParts(entries, d); parts != nil {
 		w.byPairs(out, parts, whole)
 		return out
+	}
+	weigh := func(_, _ int, _ []float64) {}
+	if len(*w.parts) > 0 {
+		if _, root := storedOf((*w.parts)[0].A); root != nil { // so are all
+			weigh = func(from, to int, dst []float64) {
+				for i, v := range root[from:to] {
+					dst[i] *= v * v
+				}
+			}
+		}
 	}
 	var add []func(memory *[]float64, image blas64.General, from int)
 	cols := whole.Cols
@@ -48,6 +59,7 @@ func (w *workspace) diagonal() []float64 {
 			row := image.Data[i*image.Stride:][:image.Cols]
 			dst[i] = floats.Dot(row, row)
 		}
+		weigh(from, from+len(dst), dst)
 		return nil
 	})
 	return out
@@ -59,7 +71,7 @@ func rowsTimes(a linops.Operator, by blas64.General) func(memory *[]float64, ima
 	first := lists.Make(by.Rows, func(i int) int { // half of the entries are 0
 		return zeros(by.Data[i*by.Stride:][:by.Cols])
 	})
-	stored := linops.StructureOf(a).Stored
+	stored, _ := storedOf(a)
 	if stored.IsZero() {
 		entries := linops.ShiftedOf(a)
 		shift := make([]float64, by.Cols)
@@ -79,11 +91,7 @@ func rowsTimes(a linops.Operator, by blas64.General) func(memory *[]float64, ima
 			}
 		}
 	}
-	lo := slices.Min(append(first, by.Cols))
-	if lo == by.Cols {
-		return func(*[]float64, blas64.General, int) {}
-	}
-	by.Data, by.Cols = by.Data[lo:], by.Cols-lo
+	strips := strips(first, by.Cols)
 	return func(memory *[]float64, image blas64.General, from int) {
 		rows := stored.Rows(from, from+image.Rows)
 		values := blas64.General{Rows: image.Rows, Cols: by.Rows, Stride: by.Rows}
@@ -92,9 +100,37 @@ func rowsTimes(a linops.Operator, by blas64.General) func(memory *[]float64, ima
 			values = matrix(memory, image.Rows, by.Rows)
 			rows.Device().Download(values.Data, rows)
 		}
-		image.Data, image.Cols = image.Data[lo:], by.Cols
-		blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, values, by, 1, image)
+		for _, s := range strips {
+			values.Cols = s.rows
+			of, to := by, image
+			of.Rows, of.Cols, of.Data = s.rows, s.to-s.from, by.Data[s.from:]
+			to.Cols, to.Data = of.Cols, image.Data[s.from:]
+			blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, values, of, 1, to)
+		}
 	}
+}
+
+// strip are columns of a triangle, which are 0 from a row on.
+type strip struct{ from, to, rows int }
+
+// stripShare of the columns of a triangle, and at least leastStrip, are multiplied at a time.
+const stripShare, leastStrip = 8, 16
+
+// strips are those of a matrix with some columns whose rows begin with zeros.
+func strips(first []int, cols int) (all []strip) {
+	width := max(cols/stripShare, leastStrip)
+	for from := 0; from < cols; from += width {
+		s := strip{from: from, to: min(from+width, cols)}
+		for j, at := range first {
+			if at < s.to {
+				s.rows = j + 1
+			}
+		}
+		if s.rows > 0 {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // order has the places of coordinates among the active ones, -1 for others.
@@ -127,14 +163,27 @@ func matrix(memory *[]float64, rows, cols int) blas64.General {
 }
 
 func (w *workspace) stored() bool {
-	return len(*w.parts) > 0 && !slices.ContainsFunc(*w.parts,
-		func(c *restrict.Columns) bool { return linops.StructureOf(c.A).Stored.IsZero() })
+	return len(*w.parts) > 0 && !slices.ContainsFunc(*w.parts, func(c *restrict.Columns) bool {
+		stored, _ := storedOf(c.A)
+		return stored.IsZero()
+	})
+}
+
+// storedOf is the matrix of some columns, or zero, and by what its rows are multiplied where that is not done, else nil.
+func storedOf(a linops.Operator) (stored array.Batch, root []float64) {
+	if stored = linops.StructureOf(a).Stored; stored.IsZero() {
+		a, root = engine.Unweighted(a)
+		if stored = linops.StructureOf(a).Stored; stored.IsZero() {
+			root = nil
+		}
+	}
+	return stored, root
 }
 
 // entries is the number of entries of the columns, and false where they are not held as matrices, sparse or not.
 func (w *workspace) entries() (n float64, ok bool) {
 	for _, c := range *w.parts {
-		if stored := linops.StructureOf(c.A).Stored; !stored.IsZero() {
+		if stored, _ := storedOf(c.A); !stored.IsZero() {
 			n += float64(stored.K() * stored.N())
 		} else if s := linops.ShiftedOf(c.A); s != nil {
 			n += float64(len(s.Values))
@@ -210,9 +259,14 @@ func (w *workspace) spread(x []float64, k int) []float64 {
 // columnMaps are S_i X for the columns X of a part.
 func columnMaps(c *restrict.Columns, v *array.Mapped) []float64 {
 	m := len(c.Set)
+	stored, root := storedOf(c.A)
 	sums := make([]float64, v.K()*v.Size*m)
 	for from, to := range parallel.Panels(v.N()) {
-		v.Add(sums, from, m, linops.StructureOf(c.A).Stored.Rows(from, to).ToHost())
+		values := stored.Rows(from, to).ToHost()
+		for i, v := range root[min(from, len(root)):min(to, len(root))] {
+			floats.Scale(v, values[i*m:(i+1)*m])
+		}
+		v.Add(sums, from, m, values)
 	}
 	return sums
 }

@@ -54,14 +54,39 @@ type WeightedRows struct {
 	rowMap
 	root array.Batch // 1 x d
 	host []float64
+	late bool // of NewHeldRows
 }
 
 // NewWeightedRows keeps the structure of A's columns.
 func NewWeightedRows(a linops.Operator, root array.Batch, host []float64, own linops.Restricted) *WeightedRows {
-	o := &WeightedRows{rowMap{a: a, own: own}, root, host}
+	return newWeightedRows(a, root, host, own, false)
+}
+
+// NewHeldRows is diag(root) A for weights that others follow: columns of a matrix stay as they are, and are weighted
+// as they are multiplied, so that [WeightedRows.Reweighted] needs no copy.
+func NewHeldRows(a linops.Operator, root array.Batch, host []float64) *WeightedRows {
+	return newWeightedRows(a, root, host, nil, true)
+}
+
+// Late reports that these are columns of [NewHeldRows] that are a matrix.
+func (o *WeightedRows) Late() bool { return o.late && o.own != nil }
+
+// Reweighted is the same with other roots, where it is Late. It takes the columns over.
+func (o *WeightedRows) Reweighted(root array.Batch, host []float64) *WeightedRows {
+	own := o.own
+	o.own = nil
+	return newWeightedRows(o.a, root, host, own, true)
+}
+
+func newWeightedRows(a linops.Operator, root array.Batch, host []float64, own linops.Restricted,
+	late bool) *WeightedRows {
+	o := &WeightedRows{rowMap{a: a, own: own}, root, host, late}
 	wrap := func(a linops.Restricted) linops.Restricted {
 		if a == nil {
 			return nil
+		}
+		if _, matrix := linops.HostRows(a); late && matrix {
+			return newWeightedRows(a, root, host, a, true)
 		}
 		if weigh := linops.StructureOf(a).WeighRows; weigh != nil {
 			weigh(host)
@@ -72,6 +97,9 @@ func NewWeightedRows(a linops.Operator, root array.Batch, host []float64, own li
 	known := o.know(o.dense)
 	if known.On != nil {
 		o.structure.On = func(dev array.Device, t space.Space) linops.Restricted { return wrap(known.On(dev, t)) }
+	}
+	if late && own != nil {
+		o.structure.Products = o.products
 	}
 	if own != nil { // columns of a matrix, as active sets take them
 		if entries := known.SparseRows; entries != nil {
@@ -90,6 +118,12 @@ func NewWeightedRows(a linops.Operator, root array.Batch, host []float64, own li
 		}
 	}
 	return o
+}
+
+// products are those of columns by their rows, with the weights.
+func (o *WeightedRows) products(dst array.Batch, b linops.Operator) bool {
+	other, ok := b.(*WeightedRows)
+	return ok && &other.host[0] == &o.host[0] && linops.WeightedProducts(dst, o.a, other.a, o.host)
 }
 
 func (o *WeightedRows) Forward(dst, b array.Batch) {
