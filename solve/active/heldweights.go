@@ -28,6 +28,7 @@ type heldWeights struct {
 
 	at    *engine.Fit // where the last solve ended, with its gradient; nil while a solve goes on
 	value float64     // of the loss there
+	size  float64     // the norm of the loss's slope at 0
 
 	// blocks take the place of the weights where the second derivative of the loss has blocks; else nil.
 	blocks *blockRoots
@@ -84,6 +85,17 @@ func heldBy(path *engine.Path, outer *engine.Family, y []float64) *heldWeights {
 	}
 	kept.Release()
 	return nil
+}
+
+// scales are those of a solve that goes on with these weights, or begins without: h is nil then.
+func (h *heldWeights) scales(s engine.Task, y array.Batch, norm2 float64) engine.Scales {
+	if h == nil {
+		return engine.LossScales(s.Problem, y, norm2, s.Options)
+	}
+	s.Options.Sigma2 = 0
+	scales := engine.NewScales(y, norm2, s.Options)
+	scales.Y = h.size
+	return scales
 }
 
 func newHeldWeights(dev array.Device, outer *engine.Family, y, root []float64) *heldWeights {

@@ -125,11 +125,13 @@ func (n *reweighted) Solve(ctx context.Context, y array.Batch, from engine.From)
 	}
 	d, dim := p.A.Dims()
 	dev := y.Device()
+	observed := y.ToHost()
+	held := heldBy(from.Path, n.s.Family, observed)
 	r := &newtonOnLoss{
-		Acceptance: engine.NewAcceptance(engine.LossScales(p, y, n.norm2, n.s.Options)), n: n, dev: dev, y: y,
+		Acceptance: engine.NewAcceptance(held.scales(n.s, y, n.norm2)), n: n, dev: dev, y: y,
 		best: math.Inf(1), fallen: math.Inf(1),
-		now: engine.NewFit(dev, d, dim), next: engine.NewFit(dev, d, dim), observed: y.ToHost(), rhs: dev.Alloc(1, d),
-		reach: firstReach, loosest: loosest,
+		now: engine.NewFit(dev, d, dim), next: engine.NewFit(dev, d, dim), observed: observed, rhs: dev.Alloc(1, d),
+		reach: firstReach, loosest: loosest, held: held, sparse: n.newDescent(),
 	}
 	defer r.Release()
 	for i := range r.host {
@@ -140,7 +142,6 @@ func (n *reweighted) Solve(ctx context.Context, y array.Batch, from engine.From)
 		dev.Copy(r.now.B, from.B)
 		r.reach = mostReach
 	}
-	r.held, r.sparse = heldBy(from.Path, n.s.Family, r.observed), n.newDescent()
 	if err := r.start(); err != nil {
 		return nil, err
 	}
@@ -192,6 +193,7 @@ func (r *newtonOnLoss) keep() {
 	r.dev.Copy(r.now.Z, at.Z)
 	r.dev.Copy(at.G, r.now.G)
 	r.held.at, r.held.value, r.next = at, r.objective-r.penalty, new(engine.Fit)
+	r.held.size = r.Scales.Y
 }
 
 // start computes the objective at the start, and at 0 where it is infinite there.
