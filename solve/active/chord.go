@@ -443,7 +443,8 @@ func (w *workspace) reweigh(ctx context.Context, dev array.Device, a *activeSet,
 		return false, nil
 	}
 	old, ok := before.path.Kept.(*workspace)
-	if !ok || old.pool != nil || old.tall != nil || float64(len(old.set)) > (1+spareShare)*float64(len(set))+spareLeast ||
+	most := (1+spareShare)*float64(len(set)) + spareLeast
+	if !ok || old.pool != nil || old.tall != nil || float64(len(old.set)) > most ||
 		slices.ContainsFunc(set, func(j int) bool { return old.place[j] < 0 }) {
 		return false, nil
 	}

@@ -169,7 +169,7 @@ func (w *workspace) stored() bool {
 	})
 }
 
-// storedOf is the matrix of some columns, or zero, and by what its rows are multiplied where that is not done, else nil.
+// storedOf is the matrix of some columns, or zero, and by what its rows are still to be multiplied, nil for ones.
 func storedOf(a linops.Operator) (stored array.Batch, root []float64) {
 	if stored = linops.StructureOf(a).Stored; stored.IsZero() {
 		a, root = engine.Unweighted(a)
