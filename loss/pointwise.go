@@ -57,22 +57,27 @@ type Function interface {
 }
 
 // inBlocks evaluates several observations at once. What an observation gives does not depend on the others.
-type inBlocks interface {
+type inBlocks struct {
 	// each sets value_i, slope_i and curve_i to f(z_i; y_i) and its first two derivatives. Each of them may be nil,
 	// where it is not wanted.
-	each(value, slope, curve, z, y []float64)
+	each func(value, slope, curve, z, y []float64)
 	// gaps sets dst_i to Gap(u_i, off_i, z_i, y_i), and means to Mean(z_i).
-	gaps(dst, u, off, z, y []float64)
-	means(dst, z []float64)
+	gaps  func(dst, u, off, z, y []float64)
+	means func(dst, z []float64)
 }
 
 // blocksOf is the function itself where several observations take less work than one after the other, or else takes
 // these.
 func blocksOf(f Function) inBlocks {
-	if f, ok := f.(inBlocks); ok {
-		return f
+	if f, ok := f.(interface {
+		each(value, slope, curve, z, y []float64)
+		gaps(dst, u, off, z, y []float64)
+		means(dst, z []float64)
+	}); ok {
+		return inBlocks{f.each, f.gaps, f.means}
 	}
-	return oneByOne{f}
+	alone := oneByOne{f}
+	return inBlocks{alone.each, alone.gaps, alone.means}
 }
 
 type oneByOne struct{ Function }

@@ -54,7 +54,6 @@ type WeightedRows struct {
 	rowMap
 	root array.Batch // 1 x d
 	host []float64
-	late bool // of NewHeldRows
 }
 
 // NewWeightedRows keeps the structure of A's columns.
@@ -63,16 +62,13 @@ func NewWeightedRows(a linops.Operator, root array.Batch, host []float64, own li
 }
 
 // NewHeldRows is diag(root) A for weights that others follow: columns of a matrix stay as they are, and are weighted
-// as they are multiplied, so that [WeightedRows.Reweighted] needs no copy.
+// as they are multiplied, so that others need no copy ([linops.Storage].Reweighted).
 func NewHeldRows(a linops.Operator, root array.Batch, host []float64) *WeightedRows {
 	return newWeightedRows(a, root, host, nil, true)
 }
 
-// Late reports that these are columns of [NewHeldRows] that are a matrix.
-func (o *WeightedRows) Late() bool { return o.late && o.own != nil }
-
-// Reweighted is the same with other roots, where it is Late. It takes the columns over.
-func (o *WeightedRows) Reweighted(root array.Batch, host []float64) *WeightedRows {
+// reweighted is the same with other roots, and takes the columns over.
+func (o *WeightedRows) reweighted(root array.Batch, host []float64) linops.Restricted {
 	own := o.own
 	o.own = nil
 	return newWeightedRows(o.a, root, host, own, true)
@@ -80,7 +76,7 @@ func (o *WeightedRows) Reweighted(root array.Batch, host []float64) *WeightedRow
 
 func newWeightedRows(a linops.Operator, root array.Batch, host []float64, own linops.Restricted,
 	late bool) *WeightedRows {
-	o := &WeightedRows{rowMap{a: a, own: own}, root, host, late}
+	o := &WeightedRows{rowMap{a: a, own: own}, root, host}
 	wrap := func(a linops.Restricted) linops.Restricted {
 		if a == nil {
 			return nil
@@ -99,7 +95,7 @@ func newWeightedRows(a linops.Operator, root array.Batch, host []float64, own li
 		o.structure.On = func(dev array.Device, t space.Space) linops.Restricted { return wrap(known.On(dev, t)) }
 	}
 	if late && own != nil {
-		o.structure.Products = o.products
+		o.structure.Products, o.structure.Reweighted = o.products, o.reweighted
 	}
 	if own != nil { // columns of a matrix, as active sets take them
 		if entries := known.SparseRows; entries != nil {

@@ -184,13 +184,11 @@ func (p Parts) Products(ctx context.Context, dev array.Device, k int, place []in
 	return nil
 }
 
-func late(c *Columns) bool {
-	o, ok := c.Op.(*engine.WeightedRows)
-	return ok && o.Late()
-}
+// late reports that rows are weighted as they are multiplied.
+func late(c *Columns) bool { return linops.StructureOf(c.A).Reweighted != nil }
 
 // Reweighted takes over the columns, with the roots of other weights; it is nil, and no part changes, where one is not
-// [engine.WeightedRows.Late].
+// weighted as it is multiplied.
 func (p *Parts) Reweighted(root array.Batch, host []float64) *Parts {
 	all := make(Parts, len(*p))
 	for _, c := range *p {
@@ -200,7 +198,7 @@ func (p *Parts) Reweighted(root array.Batch, host []float64) *Parts {
 	}
 	for k, c := range *p {
 		to := *c.Confined
-		to.Op = c.Op.(*engine.WeightedRows).Reweighted(root, host)
+		to.Op = linops.StructureOf(c.A).Reweighted(root, host)
 		to.A = to.Op
 		all[k] = &Columns{&to, c.Set}
 	}
