@@ -34,7 +34,8 @@ var (
 	completion = Layout{Arrays: "y (d), indices (d, places in the row-major\nm x n matrix), shape (m, n)",
 		Selection: true, YRank: 1, YShape: "(d,)"}
 	picture = Layout{Arrays: "y (m x n), or m x n x 3 in colours; with gaps y (d),\nindices (d, the places of its " +
-		"values, row by row), shape (m, n)", YRank: 2, YShape: "(m, n)", Colours: true, Isotropic: true, Gaps: true}
+		"values, row by row),\nshape (m, n) or (m, n, 3)",
+		YRank: 2, YShape: "(m, n)", Colours: true, Isotropic: true, Gaps: true}
 	analyzed = Layout{Arrays: "X (d x p), y (d), D (q x p; a sparse one by --D)",
 		Design: true, Analysis: true, YRank: 1, YShape: "(d,)"}
 	oneSequence = Layout{Arrays: "y (n); with gaps y (d), indices (d, the places\nof its values), shape (1, n)",
@@ -242,7 +243,8 @@ func (n *Named) check(data Data) error {
 		if len(data.Y) != d*max(several, 1) {
 			return fmt.Errorf("array \"y\" has %d values, expected %d: \"X\" has shape (%d, %d)", len(data.Y), d, d, p)
 		}
-	case n.Gaps && data.Indices != nil && (len(data.Shape) != n.YRank || len(data.Indices) != len(data.Y)):
+	case n.Gaps && data.Indices != nil && (len(data.Indices) != len(data.Y) ||
+		len(data.Shape) != n.YRank && !(n.Colours && len(data.Shape) == n.YRank+1)):
 		return fmt.Errorf("arrays \"indices\" of %d values and \"shape\" of %d, expected %d, as many as \"y\", "+
 			"and %d, the axes of the whole", len(data.Indices), len(data.Shape), len(data.Y), n.YRank)
 	case n.Selection && data.Indices == nil:

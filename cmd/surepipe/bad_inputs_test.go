@@ -144,9 +144,9 @@ func badSequences(t *testing.T) []badInput {
 			"holds NaN at [1], expected finite numbers, or --missing drop to estimate missing ones"},
 		{"an image with a missing pixel", "--problem tv2d --sigma2 1 --lambda 1 --data " +
 			npyFile(t, []float64{1, nan, 2, 3}, 2, 2), "holds NaN at [0, 1], expected finite numbers, or --missing drop to estimate missing ones"},
-		{"colours with a missing value", "--problem tv2d --missing drop --sigma2 1 --lambda 1 --data " +
-			npyFile(t, []float64{1, 2, 3, nan, 5, 6}, 1, 2, 3), "holds NaN at [0, 1, 0], expected finite numbers: " +
-			"--missing drop is for a single sequence, or an image in grey"},
+		{"sequences with a missing value", "--problem tv1d --missing drop --sigma2 1 --lambda 1 --data " +
+			npyFile(t, []float64{1, 2, 3, nan, 5, 6}, 2, 3), "holds NaN at [1, 0], expected finite numbers: " +
+			"--missing drop is for a single sequence or image"},
 		{"means of an image", "--problem tv2d --missing mean --sigma2 1 --lambda 1 --data " +
 			npyFile(t, []float64{1, nan, 2, 3}, 2, 2), "--missing drop to estimate missing ones"},
 		{"means of a sequence", in(dates, "--response a --missing mean"),

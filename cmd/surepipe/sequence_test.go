@@ -144,6 +144,69 @@ func TestImagesWithGaps(t *testing.T) {
 	}
 }
 
+// An image in colours with gaps is three images with gaps, and with one norm across its channels what a specification
+// with a mask says.
+func TestImagesInColoursMayHaveGaps(t *testing.T) {
+	const rows, cols, channels = 12, 9, 3
+	dir, rng := t.TempDir(), rand.New(rand.NewPCG(3, 2))
+	y, mask, whole := make([]float64, rows*cols*channels), make([]float64, rows*cols*channels), []float64(nil)
+	var seen, places []float64
+	one := make([][]float64, channels)
+	for i := range y {
+		y[i], mask[i] = float64(i/channels%cols/4)+float64(i%channels)+0.3*rng.NormFloat64(), 1
+		if rng.IntN(4) == 0 {
+			mask[i], whole = 0, append(whole, math.NaN())
+		} else {
+			whole, seen, places = append(whole, y[i]), append(seen, y[i]), append(places, float64(i))
+		}
+		one[i%channels] = append(one[i%channels], whole[i])
+	}
+	array, entries := filepath.Join(dir, "y.npy"), filepath.Join(dir, "y.npz")
+	for _, err := range []error{
+		dataio.WriteNPZ(filepath.Join(dir, "mask.npz"), floats("y", y, rows, cols, channels),
+			floats("mask", mask, rows, cols, channels)),
+		dataio.WriteNPY(array, floats("y", whole, rows, cols, channels)),
+		dataio.WriteNPZ(entries, floats("y", seen, len(seen)), floats("indices", places, len(seen)),
+			floats("shape", []float64{rows, cols, channels}, 3)),
+		os.WriteFile(filepath.Join(dir, "s.yaml"), []byte("data: {file: mask.npz, y: {where: mask}}\noperator: "+
+			"{selection: {where: mask}}\nterms:\n  - operator: gradient\n    regularizer: {joint-l2: {weight: lambda, "+
+			"vectorial: true}}\n"), 0o666),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	common := []string{"--sigma2", "0.09", "--lambda", "0.2", "--tol", "1e-9", "--trace", "exact"}
+	run := func(data string, more ...string) map[string]any {
+		return object(t, slices.Concat([]string{"run", "--problem", "tv2d", "--missing", "drop", "--data", data}, more,
+			common)...)
+	}
+	sums := map[string]any{"sure": 0.0, "divergence": 0.0, "residual": 0.0}
+	for _, channel := range one {
+		of := run(npyFile(t, channel, rows, cols))
+		for key, sum := range sums {
+			sums[key] = sum.(float64) + of[key].(float64)
+		}
+	}
+	for _, c := range []struct {
+		got, want map[string]any
+	}{
+		{run(array), sums}, {run(entries), sums},
+		{run(array, "--vectorial"), object(t, append([]string{"run", "--spec", filepath.Join(dir, "s.yaml")},
+			common...)...)},
+	} {
+		for key := range sums {
+			if w, g := c.want[key].(float64), c.got[key].(float64); !(math.Abs(w-g) <= 1e-5*(1+math.Abs(w))) {
+				t.Errorf("%s is %.9g, expected %.9g", key, g, w)
+			}
+		}
+		if told := fmt.Sprintf("%d of 324 values of the image are missing", len(y)-len(seen)); c.got["p"] != 324.0 ||
+			!strings.Contains(fmt.Sprint(c.got["warnings"]), told) {
+			t.Errorf("p %v, %v", c.got["p"], c.got["warnings"])
+		}
+	}
+}
+
 // The index of a table stays in what is written, and names of rows and columns do.
 func TestLabelsAreKept(t *testing.T) {
 	dir := t.TempDir()

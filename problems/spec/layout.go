@@ -33,7 +33,7 @@ type Layout struct {
 	// Frames says that y may be the frames of a video, (f, h, w), read as the columns of a matrix.
 	Frames bool
 	// Gaps says that values of y may be missing: y then has the others, and Data.Indices their places in an array of
-	// Data.Shape, which has YRank axes.
+	// Data.Shape, which has YRank axes, or one more of an image in colours.
 	Gaps bool
 	// Rows says that y may have one more axis, and its rows are then separate sequences.
 	Rows bool
@@ -125,6 +125,9 @@ func (l *loader) observe(*Data) error {
 	if l.layout.Selection {
 		l.axes = 2
 	}
+	if l.mostAxes = l.axes; l.layout.Colours {
+		l.mostAxes++
+	}
 	if (l.layout.Selection || l.layout.Gaps && l.gaps()) && !l.has("indices") && l.has("y") {
 		if err := l.observed(); err != nil {
 			return err
@@ -140,9 +143,9 @@ func (l *loader) observed() error {
 	return l.with("y", "(d,), or (m, n) with NaN for missing entries", func(r *dataio.Reader) error {
 		shape := ndarray.ShapeString(r.Shape())
 		switch named := l.dataSet != nil && l.dataSet.Named(); {
-		case len(r.Shape()) == l.axes:
+		case len(r.Shape()) == l.axes, len(r.Shape()) == l.mostAxes && !l.files.Many:
 		case l.layout.Gaps || named:
-			return nil // indices are missing, or there are several sequences or channels
+			return nil // indices are missing, or there are several sequences
 		default:
 			return input.Errorf("the file holds a single array of shape %s, expected y, indices and shape, or a "+
 				"matrix with NaN or a sparse matrix whose entries are the observations, or a table of entries and "+
@@ -238,7 +241,7 @@ func (l *loader) takeY(data *Data, r *dataio.Reader) error {
 	if i := slices.IndexFunc(read.Data, math.IsNaN); i >= 0 && o.Gaps && !many {
 		hint := ", or --missing drop to estimate missing ones from the others"
 		if l.gaps() {
-			hint = ": --missing drop is for a single sequence, or an image in grey"
+			hint = ": --missing drop is for a single sequence or image"
 		}
 		return input.Errorf("array \"y\" holds NaN at %s, expected finite numbers%s",
 			ndarray.PlaceString(i, read.Shape), hint)
@@ -268,14 +271,17 @@ func (l *loader) readPlaces(data *Data) (err error) {
 		return nil
 	}
 	expected := fmt.Sprintf("(%d,)", l.axes)
+	if l.mostAxes > l.axes {
+		expected += fmt.Sprintf(" or (%d,), the axes of an image in colours", l.mostAxes)
+	}
 	if data.Indices, err = l.integers("indices", "(d,), places in the row-major matrix"); err != nil {
 		return err
 	}
 	if data.Shape, err = l.integers("shape", expected); err != nil {
 		return err
 	}
-	if shape := ndarray.ShapeString([]int{len(data.Shape)}); shape != expected {
-		return l.in("shape", fmt.Errorf("array \"shape\" has shape %s, expected %s", shape, expected))
+	if n := len(data.Shape); n < l.axes || n > l.mostAxes {
+		return l.in("shape", fmt.Errorf("array \"shape\" has shape (%d,), expected %s", n, expected))
 	}
 	n := len(data.Indices)
 	if l.axes == 1 && data.Shape[0] == n && slices.Equal(data.Indices, lists.Upto(n)) {

@@ -182,12 +182,12 @@ type loader struct {
 	table   *design.Data
 	entries *design.Entries
 	held    *dataio.Set
-	// Of a layout: that for this y, the axes of an array of which y are entries, and of a file of y alone its depth,
-	// and its shape where it holds frames of a video.
-	layout Layout
-	axes   int
-	depth  dataio.Depth
-	frames []int
+	// Of a layout: that for this y, the axes of an array of which y are entries, at least and at most, and of a file
+	// of y alone its depth, and its shape where it holds frames of a video.
+	layout         Layout
+	axes, mostAxes int
+	depth          dataio.Depth
+	frames         []int
 }
 
 func (l *loader) close() {

@@ -15,8 +15,8 @@ def _denoised(by, image, sigma2, options, full):
     image = np.asarray(numbers(image))
     options.setdefault("sigma2", "auto" if sigma2 is None else sigma2)
     if image.dtype.kind == "f" and np.isnan(image).any():
-        if by != "tv" or image.ndim != 2:
-            raise ValueError("image has missing pixels, NaN: denoise_tv fills those of an image in grey, (rows, columns)")
+        if by != "tv":
+            raise ValueError("image has missing pixels, NaN: denoise_tv fills them in")
         options["missing"] = "drop"
     with request(None, {"y": image.astype(float, copy=False), **options}) as r:
         answer, fit = ask(r, "denoise", ["image"], by=by)
@@ -38,7 +38,7 @@ def denoise_wavelet(image, sigma2=None, *, full=False, **options):
 def denoise_tv(image, sigma2=None, *, lam=None, full=False, **options):
     """An image without its noise, by total variation, with the weight of least SURE, or lam.
 
-    image and sigma2 are as of `denoise_wavelet`; missing pixels, NaN or masked, of an image in grey are filled in.
+    image and sigma2 are as of `denoise_wavelet`; missing pixels, NaN or masked, are filled in.
     anisotropic=True and vectorial=True are the variants. With full=True the pair of the image and the `Path`, or with
     lam the `Fit`; both have numbers by name, `found["sigma2"]`.
     """

@@ -94,9 +94,10 @@ def test_missing_pixels_are_filled():
     assert image.shape == clean.shape and np.mean((image - clean)[hidden] ** 2) < 800
     assert found["d"] == np.sum(~hidden)
     assert np.array_equal(image, surepipe.denoise_tv(masked, 400.0))
-    for f, y in ((surepipe.denoise_wavelet, noisy), (surepipe.denoise_tv, np.stack([noisy] * 3, axis=2))):
-        with pytest.raises(ValueError, match="missing pixels"):
-            f(y)
+    colours = surepipe.denoise_tv(np.stack([noisy] * 3, axis=2), 400.0, lam=20.0)
+    assert colours == pytest.approx(surepipe.denoise_tv(noisy, 400.0, lam=20.0)[:, :, None] * np.ones(3), abs=0.5)
+    with pytest.raises(ValueError, match="missing pixels"):
+        surepipe.denoise_wavelet(noisy)
 
 
 def test_a_large_image_of_small_integers_is_not_scaled():

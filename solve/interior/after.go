@@ -37,17 +37,22 @@ const (
 // take a sparse factor then, whose time grows like the number of pixels to the power of 1.5.
 const soonPerSide = 4
 
-// soonSparse is the number of columns of K up to which the steps with a sparse factor are so fast that no other
-// method comes first.
+// soonSparse is the number of columns of K, times that of the channels in a norm, up to which the steps with a sparse
+// factor are so fast that no other method comes first.
 const soonSparse = 1 << 13
+
+func soonest(p engine.Problem) bool {
+	_, dim := p.K.Dims()
+	return dim*max(1, prox.StructureOf(p.R).Balls.Channels) <= soonSparse
+}
 
 // comesFirst is the method that comes before interior points; nil for none.
 func comesFirst(s *engine.Task) *engine.Entry {
 	if s.Problem.K == nil || s.Options.Whole || Sequence(s.Problem) {
 		return nil
 	}
-	if _, dim := s.Problem.K.Dims(); Sparse(s.Problem) && !Small(s.Problem) {
-		if dim > soonSparse {
+	if Sparse(s.Problem) && !Small(s.Problem) {
+		if !soonest(s.Problem) {
 			return &splitting.Dual
 		}
 		return nil

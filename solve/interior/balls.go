@@ -58,12 +58,13 @@ func ballsOf(p engine.Problem) conditions {
 	l := &groupBalls{groups: &rowGroups{rows: make([]int32, q)}}
 	known := prox.StructureOf(p.R)
 	switch {
-	case known.Balls.Channels == 1 && q%known.Balls.Planes == 0:
-		n := q / known.Balls.Planes
-		for i := range n {
-			l.groups.first, l.w = append(l.groups.first, int32(i*known.Balls.Planes)), append(l.w, known.Balls.Radius)
-			for c := range known.Balls.Planes {
-				l.groups.rows[i*known.Balls.Planes+c] = int32(c*n + i)
+	case known.Balls.Planes > 0 && q%(known.Balls.Planes*known.Balls.Channels) == 0:
+		planes, channels := known.Balls.Planes, known.Balls.Channels
+		n := q / planes
+		for from := 0; from < n; from += channels {
+			l.groups.first, l.w = append(l.groups.first, int32(from*planes)), append(l.w, known.Balls.Radius)
+			for k := range planes * channels {
+				l.groups.rows[from*planes+k] = int32(k/channels*n + from + k%channels)
 			}
 		}
 		l.groups.first = append(l.groups.first, int32(q))
@@ -143,7 +144,7 @@ func (l *ballPairs) center(z, u []float64, size, weight float64) {
 			square += u[i] * u[i]
 		}
 		x, s := central(l.x[g]*weight/size, math.Max(1-square/(2*most), 0),
-			gap/(float64(len(l.w))*most*size/weight))
+			max(gap/(float64(len(l.w))*most*size/weight), leastCentral))
 		l.x[g], l.s[g] = x*size/weight, math.Min(s, 1)*most
 		if square > 0 {
 			f := math.Sqrt(2 * (most - l.s[g]) / square)
@@ -260,5 +261,22 @@ func (l *ballPairs) move(u []float64, step float64) {
 		size := math.Sqrt(square)
 		// Rounding may leave nothing of a small difference.
 		l.s[g] = math.Max((l.w[g]-size)*(l.w[g]+size)/2, engine.Epsilon*l.w[g]*l.w[g])
+	})
+}
+
+func (l *ballPairs) keep(u []float64, least, unit float64) {
+	l.groups.each(func(g int, rows []int32) {
+		most := l.w[g] * l.w[g] / 2
+		if l.x[g]*l.s[g] >= least {
+			return
+		}
+		x, s := central(l.x[g]*most/unit, l.s[g], least*most/unit)
+		if s = min(s, most); l.s[g] < most {
+			f := math.Sqrt((most - s) / (most - l.s[g]))
+			for _, i := range rows {
+				u[i] *= f
+			}
+		}
+		l.x[g], l.s[g] = x*unit/most, s
 	})
 }

@@ -104,14 +104,14 @@ func (l *boundPairs) center(z, u []float64, size, weight float64) {
 		pieces++
 	})
 	l.each(func(v *side, i int) {
-		x, s := central(v.x[i]/size, v.s[i]/weight, sum/(pieces*size*weight))
+		x, s := central(v.x[i]/size, v.s[i]/weight, max(sum/(pieces*size*weight), leastCentral))
 		v.x[i], v.s[i] = size*x, weight*s
 	})
 }
 
 // central are the numbers with a product and the difference x - s.
 func central(x, s, product float64) (float64, float64) {
-	half, product := (x-s)/2, math.Max(product, leastCentral)
+	half := (x - s) / 2
 	root := math.Sqrt(half*half + product)
 	if half > 0 {
 		x = root + half
@@ -192,5 +192,14 @@ func (l *boundPairs) move(_ []float64, step float64) {
 	l.each(func(v *side, i int) {
 		v.x[i] += step * v.dx[i]
 		v.s[i] += step * v.ds[i]
+	})
+}
+
+func (l *boundPairs) keep(_ []float64, least, unit float64) {
+	l.each(func(v *side, i int) {
+		if v.x[i]*v.s[i] < least {
+			x, s := central(v.x[i]/unit, v.s[i], least/unit)
+			v.x[i], v.s[i] = unit*x, s
+		}
 	})
 }

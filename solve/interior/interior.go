@@ -72,6 +72,9 @@ type inequalities interface {
 	reach(share float64) float64
 	after(step float64) float64
 	move(u []float64, step float64)
+	// keep raises products to least, where the difference of both numbers stays; unit is that of the one, relative to
+	// that of the other.
+	keep(u []float64, least, unit float64)
 }
 
 // interiorSteps is the number of steps after which the method gives up.

@@ -22,11 +22,11 @@ type iteratedSystem struct {
 	dev array.Device
 }
 
-// Iterated reports that interior points apply with conjugate gradients, or with a factor alone where A picks pixels: a
-// cosine transform diagonalizes K*K, and A's columns are about equally long.
+// Iterated reports that interior points apply with conjugate gradients, where a cosine transform diagonalizes K*K and
+// A's columns are about equally long, or with a factor alone, where A picks pixels.
 func Iterated(p engine.Problem) bool {
-	return besideSparse(p) && linops.StructureOf(p.K).Cosines.Known() && linops.StructureOf(p.A).Dense == nil &&
-		engine.UnequalLengths2(p) == nil
+	return besideSparse(p) && (linops.StructureOf(p.K).Cosines.Known() || normalDiagonal(p.A) != nil) &&
+		linops.StructureOf(p.A).Dense == nil && engine.UnequalLengths2(p) == nil
 }
 
 // besideSparse reports that K may be sparse, and A*A is no multiple of I but has a known mean eigenvalue.

@@ -42,6 +42,7 @@ type sparseSystem struct {
 	index     []int32
 	own       []int64 // where the diagonal is
 	order     *cholesky.Analysis
+	soonest   bool // no other method comes first
 }
 
 // sparseBlock is K_g on the columns that it reads, and where the entries of K_g* J_g^{-1} K_g belong.
@@ -84,7 +85,7 @@ func newSparseSystem(p engine.Problem, of conditions) *sparseSystem {
 	if c == nil {
 		c = slices.Repeat([]float64{mean}, dim)
 	}
-	s := &sparseSystem{diagonal: diagonal{c}, k: k, columns: space.Transpose(k, dim), dim: dim}
+	s := &sparseSystem{diagonal: diagonal{c}, k: k, columns: space.Transpose(k, dim), dim: dim, soonest: soonest(p)}
 	if balls, ok := of.(*groupBalls); ok {
 		s.groups = balls.groups
 	} else {
@@ -189,7 +190,7 @@ func (s *sparseSystem) eachColumn(f func(j int, readers []reader)) {
 // small has steps start near an estimate where another method has found it at the same weight ([comesFirst]).
 func (s *sparseSystem) small() smallness {
 	small := productsWithout
-	if s.dim > soonSparse {
+	if !s.soonest {
 		small.near, small.most = true, mostTold
 	}
 	return small

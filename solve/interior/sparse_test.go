@@ -3,8 +3,12 @@ package interior_test
 import (
 	"context"
 	"fmt"
+	"image/color"
+	"image/png"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -83,7 +87,10 @@ func sparseCases(t *testing.T, dev array.Device) []sparseCase {
 			sparseCase{fmt.Sprintf("anisotropic %g", lambda), solve.Problem{A: linops.Identity(n), K: k,
 				R: prox.NewL1(lambda), Device: dev}, image})
 	}
+	colours := imaging.NewGradient([]int{rows, cols, 3}, []int{0, 1}, imaging.Reflecting)
 	return append(cases,
+		sparseCase{"channels in one norm", solve.Problem{A: linops.Identity(3 * n), K: colours,
+			R: prox.NewVectorialL2(n, 2, 3, 1), Device: dev}, slices.Concat(image, steep(rng, rows, cols), image)},
 		sparseCase{"groups on a graph", solve.Problem{A: linops.Scale(2, linops.Identity(40)), K: graph, R: groups,
 			Device: dev}, y},
 		sparseCase{"a graph", solve.Problem{A: linops.Scale(2, linops.Identity(40)), K: graph, R: prox.NewL1(0.4),
@@ -205,4 +212,55 @@ func TestDualBeforeInteriorPoints(t *testing.T) {
 			s.Release()
 		}
 	})
+}
+
+// Between missing pixels of a photograph, where nothing but K holds b, some multipliers come so near to the edges of
+// their balls that a step leads nowhere, unless each product stays in proportion to the mean.
+func TestInteriorPointsStayAwayFromEdges(t *testing.T) {
+	file, err := os.Open(filepath.Join("..", "..", "testdata", "camera.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	photograph, err := png.Decode(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const side, channels = 40, 3
+	dev := array.NewHost()
+	k := imaging.NewGradient([]int{side, side, channels}, []int{0, 1}, imaging.Reflecting)
+	for _, seed := range []uint64{3, 9} {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		var seen []int
+		var values []float64
+		left, top := rng.IntN(200), rng.IntN(200)
+		for i := range side * side {
+			if rng.Float64() < 0.3 {
+				continue
+			}
+			for c := range channels {
+				at := color.Gray16Model.Convert(photograph.At(left+i%side+5*c, top+i/side+5*c)).(color.Gray16)
+				seen = append(seen, i*channels+c)
+				values = append(values, float64(at.Y)/math.MaxUint16+0.1*rng.NormFloat64())
+			}
+		}
+		a, err := linops.NewSelection(dev, side*side*channels, seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := solve.New(context.Background(), "interior-point", solve.Problem{A: a, K: k,
+			R: prox.NewVectorialL2(side*side, 2, channels, 0.2), Device: dev}, solve.Options{Sigma2: 0.01, Tol: 1e-6})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sol, err := s.Solve(context.Background(), dev.Put(values, 1, len(values)), solve.From{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !sol.Converged || sol.Method != "" {
+			t.Errorf("seed %d: %q, %+v", seed, sol.Method, sol.Convergence)
+		}
+		sol.Release()
+		s.Release()
+	}
 }

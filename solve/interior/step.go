@@ -40,6 +40,10 @@ type smallness struct {
 // share nearTold of the tolerance, up to the most.
 const nearTold = 0.1
 
+// leastShare is the share of the mean of the products that each has at least. Far below it a pair would stay at an
+// edge, and no step leads on; larger shares would blur which entries of K b are 0.
+const leastShare = 1e-8
+
 // mostTarget is the largest share of the products that a step aims at.
 const mostTarget = 0.3
 
@@ -278,4 +282,5 @@ func (s *interior) move(r *interiorRun, step float64) {
 	addScaled(r.u, step, r.du)
 	r.pairs.move(r.u, step)
 	r.products, r.pieces = r.pairs.products()
+	r.pairs.keep(r.u, leastShare*r.products/r.pieces, r.eta)
 }

@@ -194,7 +194,11 @@ func (m *picture) rows() (rows [][]figure.Panel) {
 			truth = m.of.signal.Data
 		}
 		var y []float64
-		if seen := p.Observed(); seen != nil && !p.SignalComplex {
+		seen := p.Observed()
+		if seen == nil { // of an image in colours
+			seen = m.data.Indices
+		}
+		if seen != nil && !p.SignalComplex {
 			y = slices.Clone(m.signal.Data)
 			for k, at := range seen {
 				y[at] = m.data.Y[k]

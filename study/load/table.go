@@ -165,8 +165,12 @@ func (f *Source) placed(data problems.Data) bool {
 func (f *Source) noteTable(n *study.Notes, data problems.Data) {
 	gaps, d, whole := 0, len(data.Y), "sequence"
 	if l, _ := LayoutOf(f.Problem); data.Indices != nil && (l.Gaps || len(data.Shape) == 1) {
-		if gaps = data.Shape[0] - d; len(data.Shape) > 1 {
-			gaps, whole = data.Shape[0]*data.Shape[1]-d, "image"
+		gaps = 1
+		for _, n := range data.Shape {
+			gaps *= n
+		}
+		if gaps -= d; len(data.Shape) > 1 {
+			whole = "image"
 		}
 	} else if t := data.Table; t != nil && t.Sequence != nil {
 		gaps = t.Left

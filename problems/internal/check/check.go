@@ -97,17 +97,20 @@ func Places(name string, places, shape []int) error {
 
 // extent describes an array of the shape.
 func extent(shape []int) string {
-	if len(shape) == 2 {
+	switch len(shape) {
+	case 1:
+		return fmt.Sprintf("a sequence of %d", shape[0])
+	case 2:
 		return fmt.Sprintf("a %d x %d matrix", shape[0], shape[1])
 	}
-	return fmt.Sprintf("a sequence of %d", Length(shape))
+	return fmt.Sprintf("an array of shape %s", ndarray.ShapeString(shape))
 }
 
-// mostPlaces is the largest number of entries of a matrix of which some are observed: the places are
+// mostPlaces is the largest number of entries of an array of which some are observed: the places are
 // exact as float64 too. Vectors of that Length are not formed.
 const mostPlaces = 1 << 53
 
-// Dims rejects integers that are not the shape of an array with one or two axes, of which some
+// Dims rejects integers that are not the shape of an array with one to three axes, of which some
 // entries are observed.
 func Dims(name string, dims []int) error {
 	total := 1.0
@@ -117,8 +120,8 @@ func Dims(name string, dims []int) error {
 		}
 		total *= float64(k)
 	}
-	if len(dims) < 1 || len(dims) > 2 || !(total <= mostPlaces) || slices.Max(dims) > math.MaxInt32 {
-		return fmt.Errorf("array %q is %v, expected one or two positive integers of at most %d with a product "+
+	if len(dims) < 1 || len(dims) > 3 || !(total <= mostPlaces) || slices.Max(dims) > math.MaxInt32 {
+		return fmt.Errorf("array %q is %v, expected one to three positive integers of at most %d with a product "+
 			"of at most %d", name, dims, math.MaxInt32, mostPlaces)
 	}
 	return nil
