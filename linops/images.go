@@ -1,13 +1,9 @@
 package linops
 
 import (
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
-	"surepipe/internal/parallel"
 	"surepipe/space"
 )
 
@@ -142,73 +138,6 @@ func products(dst, a, b array.Batch) {
 	sa, sb := array.Shape{Rows: a.K(), Cols: a.N()}, array.Shape{Rows: b.K(), Cols: b.N()}
 	dst.Device().GemmEach(true, false, 1, a.Reshape(1, sa.Len()), sa, b.Reshape(1, sb.Len()), sb, 0,
 		dst.Reshape(1, dst.K()*dst.N()))
-}
-
-// HostRows are the rows of a matrix in the host's memory; false for others.
-func HostRows(a Operator) (rows []float64, ok bool) {
-	stored := StructureOf(a).Stored
-	if stored.IsZero() || !stored.Contiguous() || stored.K() == 0 {
-		return nil, false
-	}
-	return stored.Reshape(1, stored.K()*stored.N()).HostRow(0)
-}
-
-// Weighted products are added up over parts of the rows, mostParts of at least leastPart, which depend on the number
-// of rows alone.
-const mostParts, leastPart = 8, 512
-
-// WeightedProducts sets dst to A* diag(w)^2 B for matrices in the host's memory, reading each once; it returns false
-// and does nothing for others.
-func WeightedProducts(dst array.Batch, a, b Operator, w []float64) bool {
-	x, ok := HostRows(a)
-	y, also := HostRows(b)
-	if !ok || !also {
-		return false
-	}
-	d, m := a.Dims()
-	_, n := b.Dims()
-	same := &x[0] == &y[0] && m == n
-	each := max(parallel.Parts(d, mostParts), leastPart)
-	dev, parts := dst.Device(), parallel.Parts(d, each)
-	sums, scratch := dev.Alloc(parts, m*n), dev.Alloc(parts, parallel.Panel*m)
-	defer array.Free(sums, scratch)
-	dev.Fill(sums, 0)
-	row := func(b array.Batch, k int) []float64 {
-		row, _ := b.HostRow(k)
-		return row
-	}
-	parallel.For(parts, func(k int) {
-		sum, weighted := blas64.General{Rows: m, Cols: n, Stride: n, Data: row(sums, k)}, row(scratch, k)
-		for from := k * each; from < min((k+1)*each, d); from += parallel.Panel {
-			rows := min(parallel.Panel, min((k+1)*each, d)-from)
-			for i, v := range w[from : from+rows] {
-				if !same {
-					v *= v
-				}
-				floats.ScaleTo(weighted[i*m:(i+1)*m], v, x[(from+i)*m:(from+i+1)*m])
-			}
-			left := blas64.General{Rows: rows, Cols: m, Stride: m, Data: weighted}
-			if same {
-				blas64.Syrk(blas.Trans, 1, left, 1, blas64.Symmetric{Uplo: blas.Lower, N: m, Stride: m, Data: sum.Data})
-				continue
-			}
-			blas64.Gemm(blas.Trans, blas.NoTrans, 1, left,
-				blas64.General{Rows: rows, Cols: n, Stride: n, Data: y[from*n : (from+rows)*n]}, 1, sum)
-		}
-	})
-	all := row(sums, 0)
-	for k := 1; k < parts; k++ {
-		floats.Add(all, row(sums, k))
-	}
-	if same {
-		for i := range m {
-			for j := range i {
-				all[j*m+i] = all[i*m+j]
-			}
-		}
-	}
-	dev.Upload(dst, all)
-	return true
 }
 
 // denseBatch is the number of unit vectors that ToDense applies an operator to at a time.

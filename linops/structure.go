@@ -93,9 +93,6 @@ type Storage struct {
 	// WeighRows multiplies row i of A by w_i, in place; false says that it cannot by these, and did nothing. Only
 	// results of [On], which own their entries, offer it. No other use of A may be under way.
 	WeighRows func(w []float64) bool
-	// Reweighted is A with other weights of its rows, given on the device and the host, where it has some that are
-	// applied as it is multiplied. It takes A over.
-	Reweighted func(root array.Batch, w []float64) Restricted
 	// KeepColumns keeps a second copy of a dense A, column by column, from which [Structure].On takes some columns of a
 	// wide matrix sooner. No other use of A may be under way.
 	KeepColumns func()

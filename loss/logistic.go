@@ -117,23 +117,6 @@ const far = 1e300
 
 func (logistic) Mean(z float64) float64 { return sigmoid(z) }
 
-func (logistic) means(dst, z []float64) {
-	var small [64]float64 // e^-|z|
-	for len(z) > 0 {
-		n := min(len(z), len(small))
-		for i, v := range z[:n] {
-			small[i] = -math.Abs(v)
-		}
-		elementary.Exp(small[:n], small[:n])
-		for i, v := range z[:n] {
-			if dst[i] = 1 / (1 + small[i]); v < 0 {
-				dst[i] *= small[i]
-			}
-		}
-		dst, z = dst[n:], z[n:]
-	}
-}
-
 // Constant is minus the logarithm of the binomial coefficient of the w y successes among w trials, where these are
 // counts.
 func (logistic) Constant(w, y float64) float64 {
@@ -169,27 +152,4 @@ func (logistic) Gap(u, off, z, y float64) float64 {
 		logRest = -softplus(z)
 	}
 	return relativeEntropy(y+u, p, logP, off) + relativeEntropy(1-y-u, rest, logRest, -off)
-}
-
-// gaps have e^-|z| at first.
-func (f logistic) gaps(dst, u, off, z, y []float64) {
-	for i, v := range z {
-		dst[i] = -math.Abs(v)
-	}
-	elementary.Exp(dst, dst)
-	for i, small := range dst {
-		p := 1 / (1 + small)
-		rest := small * p
-		if z[i] < 0 {
-			p, rest = rest, p
-		}
-		switch off := off[i]; {
-		case off == 0:
-			dst[i] = 0
-		case isNear(off, p) && isNear(off, rest):
-			dst[i] = nearEntropy(p, off) + nearEntropy(rest, -off)
-		default:
-			dst[i] = f.Gap(u[i], off, z[i], y[i])
-		}
-	}
 }

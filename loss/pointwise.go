@@ -18,7 +18,7 @@ import (
 // with it read d p.
 type Pointwise struct {
 	f       Function
-	blocks  inBlocks
+	each    evaluation
 	w       []float64 // nil for ones
 	offset  []float64 // nil for zeros
 	largest float64
@@ -56,53 +56,28 @@ type Function interface {
 	Unit() float64
 }
 
-// inBlocks evaluates several observations at once. What an observation gives does not depend on the others.
-type inBlocks struct {
-	// each sets value_i, slope_i and curve_i to f(z_i; y_i) and its first two derivatives. Each of them may be nil,
-	// where it is not wanted.
-	each func(value, slope, curve, z, y []float64)
-	// gaps sets dst_i to Gap(u_i, off_i, z_i, y_i), and means to Mean(z_i).
-	gaps  func(dst, u, off, z, y []float64)
-	means func(dst, z []float64)
-}
+// evaluation sets value_i, slope_i and curve_i to f(z_i; y_i) and its first two derivatives. Each of them may be nil,
+// where it is not wanted. What an observation gives does not depend on the others.
+type evaluation func(value, slope, curve, z, y []float64)
 
-// blocksOf is the function itself where several observations take less work than one after the other, or else takes
-// these.
-func blocksOf(f Function) inBlocks {
+// evaluationOf is that of a function which evaluates several observations in less work than one after the other, or
+// one after the other.
+func evaluationOf(f Function) evaluation {
 	if f, ok := f.(interface {
 		each(value, slope, curve, z, y []float64)
-		gaps(dst, u, off, z, y []float64)
-		means(dst, z []float64)
 	}); ok {
-		return inBlocks{f.each, f.gaps, f.means}
+		return f.each
 	}
-	alone := oneByOne{f}
-	return inBlocks{alone.each, alone.gaps, alone.means}
-}
-
-type oneByOne struct{ Function }
-
-func (f oneByOne) each(value, slope, curve, z, y []float64) {
-	for i := range value {
-		value[i] = f.Value(z[i], y[i])
-	}
-	for i := range slope {
-		slope[i] = f.Slope(z[i], y[i])
-	}
-	for i := range curve {
-		curve[i] = f.Curvature(z[i], y[i])
-	}
-}
-
-func (f oneByOne) gaps(dst, u, off, z, y []float64) {
-	for i := range dst {
-		dst[i] = f.Gap(u[i], off[i], z[i], y[i])
-	}
-}
-
-func (f oneByOne) means(dst, z []float64) {
-	for i, v := range z {
-		dst[i] = f.Mean(v)
+	return func(value, slope, curve, z, y []float64) {
+		for i := range value {
+			value[i] = f.Value(z[i], y[i])
+		}
+		for i := range slope {
+			slope[i] = f.Slope(z[i], y[i])
+		}
+		for i := range curve {
+			curve[i] = f.Curvature(z[i], y[i])
+		}
 	}
 }
 
@@ -131,7 +106,7 @@ func New(f Function, w []float64) (*Pointwise, error) {
 }
 
 func of(f Function, w, offset []float64, largest float64) *Pointwise {
-	l := &Pointwise{f: f, blocks: blocksOf(f), w: w, offset: offset, largest: largest}
+	l := &Pointwise{f: f, each: evaluationOf(f), w: w, offset: offset, largest: largest}
 	l.known = Structure{Name: f.Name(), Check: l.check, At: l.at, Least: l.least, Gap: l.gap, Mean: l.mean,
 		Unit: f.Unit(), Likelihood: f.Likelihood(), Together: l.together, Parts: l.parts, Constant: l.constant}
 	l.known.Pick = l.pick
@@ -244,7 +219,7 @@ func (s *scratch) evaluate(from, to int, valued, sloped, curved bool) (sum float
 			wanted[k] = v[from:to]
 		}
 	}
-	s.l.blocks.each(wanted[0], wanted[1], wanted[2], s.z[from:to], s.y[from:to])
+	s.l.each(wanted[0], wanted[1], wanted[2], s.z[from:to], s.y[from:to])
 	if s.l.w != nil {
 		for _, v := range wanted {
 			weigh(v, s.l.w[from:min(to, from+len(v))])
@@ -385,39 +360,24 @@ func (l *Pointwise) gap(u, z, y array.Batch) float64 {
 		}
 	}
 	return s.sum(func(s *scratch, from, to int) float64 {
-		u, off, z, y := s.value[from:to], s.slope[from:to], s.z[from:to], s.y[from:to]
-		for i, w := range s.l.w[min(from, len(s.l.w)):min(to, len(s.l.w))] {
-			u[i] /= w // read where w is positive
-		}
-		s.l.blocks.each(nil, off, nil, z, y)
-		floats.SubTo(off, u, off)
-		s.l.blocks.gaps(s.curve[from:to], u, off, z, y)
-		return s.terms(from, to, func(s *scratch, i int, w float64) float64 { return w * s.curve[i] })
+		s.l.each(nil, s.slope[from:to], nil, s.z[from:to], s.y[from:to])
+		return s.terms(from, to, func(s *scratch, i int, w float64) float64 {
+			u := s.value[i] / w
+			return w * s.l.f.Gap(u, u-s.slope[i], s.z[i], s.y[i])
+		})
 	})
 }
 
 func (l *Pointwise) mean(dst, z []float64) {
 	parallel.Ranges(len(z), parallel.Share, func(lo, hi int) {
-		copy(dst[lo:hi], z[lo:hi])
-		if l.offset != nil {
-			floats.Add(dst[lo:hi], l.offset[lo:hi])
+		for i := lo; i < hi; i++ {
+			dst[i] = l.f.Mean(l.shift(i, z[i]))
 		}
-		l.blocks.means(dst[lo:hi], dst[lo:hi])
 	})
 }
 
 // isNear reports whether p + off is so near to p that relativeEntropy has no need of log p.
 func isNear(off, p float64) bool { return math.Abs(off) <= p/16 }
-
-// nearEntropy is relativeEntropy where isNear.
-func nearEntropy(p, off float64) float64 {
-	// (1 + x) log(1 + x) - x, x = off/p.
-	x := off / p
-	if math.Abs(x) < 1e-3 {
-		return p * x * x * (0.5 - x*(1./6-x*(1./12-x/20)))
-	}
-	return p * ((1+x)*math.Log1p(x) - x)
-}
 
 // relativeEntropy is q log(q/p) - off for p > 0, given as log p too, and q = p + off; +Inf where q <
 // 0. It has no cancellation where q is near p.
@@ -426,7 +386,12 @@ func relativeEntropy(q, p, logP, off float64) float64 {
 	case off == 0:
 		return 0
 	case isNear(off, p):
-		return nearEntropy(p, off)
+		// (1 + x) log(1 + x) - x, x = off/p.
+		x := off / p
+		if math.Abs(x) < 1e-3 {
+			return p * x * x * (0.5 - x*(1./6-x*(1./12-x/20)))
+		}
+		return p * ((1+x)*math.Log1p(x) - x)
 	case q < 0:
 		if q > -8*0x1p-52*math.Abs(off) {
 			return -off // q is 0 but for rounding errors

@@ -48,23 +48,6 @@ func (poisson) each(value, slope, curve, z, y []float64) {
 
 func (poisson) Mean(z float64) float64 { return math.Exp(z) }
 
-func (poisson) means(dst, z []float64) { elementary.Exp(dst, z) }
-
-// gaps have e^z at first.
-func (f poisson) gaps(dst, u, off, z, y []float64) {
-	elementary.Exp(dst, z)
-	for i, p := range dst {
-		switch off := off[i]; {
-		case off == 0:
-			dst[i] = 0
-		case isNear(off, p) && p < math.Inf(1):
-			dst[i] = nearEntropy(p, off)
-		default:
-			dst[i] = f.Gap(u[i], off, z[i], y[i])
-		}
-	}
-}
-
 // Constant is w log y!.
 func (poisson) Constant(w, y float64) float64 {
 	v, _ := math.Lgamma(y + 1)

@@ -38,7 +38,7 @@ var (
 		YRank: 2, YShape: "(m, n)", Colours: true, Isotropic: true, Gaps: true}
 	analyzed = Layout{Arrays: "X (d x p), y (d), D (q x p; a sparse one by --D)",
 		Design: true, Analysis: true, YRank: 1, YShape: "(d,)"}
-	oneSequence = Layout{Arrays: "y (n); with gaps y (d), indices (d, the places\nof its values), shape (1, n)",
+	oneSequence = Layout{Arrays: "y (n); with gaps y (d), indices (d, the places\nof its values), shape (n)",
 		YRank: 1, YShape: "(n,)", Gaps: true}
 	trend  = ofOrders(oneSequence, 0, spec.MostDifferences-1)
 	placed = Layout{
@@ -46,7 +46,7 @@ var (
 		YRank:  1, YShape: "(n,)", Gaps: true, Places: true, Orders: Orders{Least: 1, Most: spec.MostDifferences},
 	}
 	sequence = Layout{Arrays: "y (n), or y (m x n), m sequences; with gaps\ny (d), indices (d, the places of its " +
-		"values), shape (1, n)", YRank: 1, YShape: "(n,)", Gaps: true, Rows: true}
+		"values), shape (n)", YRank: 1, YShape: "(n,)", Gaps: true, Rows: true}
 	series = Layout{Arrays: "y (f x h x w), a series of f images", YRank: 3, YShape: "(f, h, w)"}
 )
 

@@ -403,10 +403,8 @@ func (r *newtonOnLoss) hold(ctx context.Context) error {
 	if len(set) > mostWorking {
 		return r.dev.Err()
 	}
-	held, before := newHeldWeights(r.dev, r.n.s.Family, r.observed, root), r.held
-	if before != nil {
-		defer before.Release()
-	}
+	held := newHeldWeights(r.dev, r.n.s.Family, r.observed, root)
+	r.drop()
 	r.held = held
 	s := r.weighted()
 	if !Serves(s.Problem.R) {
@@ -419,54 +417,14 @@ func (r *newtonOnLoss) hold(ctx context.Context) error {
 	a := solver.(*activeSet)
 	w := newWorkspace(held.family, &a.splitting, r.y.N(), dim)
 	set = a.closure(set)
-	had, err := w.reweigh(ctx, r.dev, a, held, before, set)
-	if err == nil && !had {
-		err = w.extend(ctx, r.dev, a, set)
-	}
-	if err != nil {
+	if err := w.extend(ctx, r.dev, a, set); err != nil {
 		w.Release()
 		return err
 	}
-	w.p.Start(lists.Pick(b, w.set))
+	on := lists.Pick(b, set)
+	w.p.Start(on)
 	held.path.Kept = w
 	return r.dev.Err()
-}
-
-// spareShare of the support, and spareLeast coordinates more, may be in a working set that goes on with other weights.
-const spareShare, spareLeast = 0.15, 8
-
-// reweigh takes over the columns of the workspace of weights before, where these are few more than those of a set and
-// are weighted as they are multiplied. It reports false, and does nothing, for others.
-func (w *workspace) reweigh(ctx context.Context, dev array.Device, a *activeSet, held, before *heldWeights,
-	set []int) (bool, error) {
-	if before == nil {
-		return false, nil
-	}
-	old, ok := before.path.Kept.(*workspace)
-	most := (1+spareShare)*float64(len(set)) + spareLeast
-	if !ok || old.pool != nil || old.tall != nil || float64(len(old.set)) > most ||
-		slices.ContainsFunc(set, func(j int) bool { return old.place[j] < 0 }) {
-		return false, nil
-	}
-	parts := old.parts.Reweighted(held.root, held.host)
-	if parts == nil {
-		return false, nil
-	}
-	w.parts, w.set = parts, old.set
-	slices.Sort(w.set) // the factor's root is then a triangle on the columns of each part
-	for i, j := range w.set {
-		w.place[j] = i
-	}
-	w.at.Reserve(len(w.set))
-	w.p.Extend(a.of(w.set), make([]float64, len(w.set)))
-	for k := range *parts {
-		err := parts.Products(ctx, dev, k, w.place, func(i, j int, v float64) { w.p.Set(max(i, j), min(i, j), v) })
-		if err != nil {
-			return true, err
-		}
-	}
-	w.p.Ready()
-	return true, nil
 }
 
 // offer lets the derivative at the solution use the held weights' factor.

@@ -38,7 +38,7 @@ func (h *heldWeights) operator(a linops.Operator) linops.Operator {
 	if h.blocks != nil {
 		return engine.NewRooted(a, h.blocks, h.blocks.each)
 	}
-	return engine.NewHeldRows(a, h.root, h.host)
+	return engine.NewWeightedRows(a, h.root, h.host, nil)
 }
 
 // target replaces z by sqrt(w) z - l'/sqrt(w), with the slopes l'.

@@ -30,7 +30,7 @@ func (w *workspace) sparseParts(entries float64, rows int) []*linops.Shifted {
 	}
 	var parts []*linops.Shifted
 	for _, c := range *w.parts {
-		if stored, _ := storedOf(c.A); !stored.IsZero() {
+		if !linops.StructureOf(c.A).Stored.IsZero() {
 			return nil
 		}
 		parts = append(parts, linops.ShiftedOf(c.A))

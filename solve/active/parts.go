@@ -12,7 +12,6 @@ import (
 	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 	"surepipe/linops"
-	"surepipe/solve/engine"
 	"surepipe/solve/internal/faces"
 	"surepipe/solve/restrict"
 )
@@ -30,16 +29,6 @@ func (w *workspace) diagonal() []float64 {
 	if parts := w.sparseParts(entries, d); parts != nil {
 		w.byPairs(out, parts, whole)
 		return out
-	}
-	weigh := func(_, _ int, _ []float64) {}
-	if len(*w.parts) > 0 {
-		if _, root := storedOf((*w.parts)[0].A); root != nil { // so are all
-			weigh = func(from, to int, dst []float64) {
-				for i, v := range root[from:to] {
-					dst[i] *= v * v
-				}
-			}
-		}
 	}
 	var add []func(memory *[]float64, image blas64.General, from int)
 	cols := whole.Cols
@@ -59,7 +48,6 @@ func (w *workspace) diagonal() []float64 {
 			row := image.Data[i*image.Stride:][:image.Cols]
 			dst[i] = floats.Dot(row, row)
 		}
-		weigh(from, from+len(dst), dst)
 		return nil
 	})
 	return out
@@ -71,7 +59,7 @@ func rowsTimes(a linops.Operator, by blas64.General) func(memory *[]float64, ima
 	first := lists.Make(by.Rows, func(i int) int { // half of the entries are 0
 		return zeros(by.Data[i*by.Stride:][:by.Cols])
 	})
-	stored, _ := storedOf(a)
+	stored := linops.StructureOf(a).Stored
 	if stored.IsZero() {
 		entries := linops.ShiftedOf(a)
 		shift := make([]float64, by.Cols)
@@ -91,7 +79,11 @@ func rowsTimes(a linops.Operator, by blas64.General) func(memory *[]float64, ima
 			}
 		}
 	}
-	strips := strips(first, by.Cols)
+	lo := slices.Min(append(first, by.Cols))
+	if lo == by.Cols {
+		return func(*[]float64, blas64.General, int) {}
+	}
+	by.Data, by.Cols = by.Data[lo:], by.Cols-lo
 	return func(memory *[]float64, image blas64.General, from int) {
 		rows := stored.Rows(from, from+image.Rows)
 		values := blas64.General{Rows: image.Rows, Cols: by.Rows, Stride: by.Rows}
@@ -100,37 +92,9 @@ func rowsTimes(a linops.Operator, by blas64.General) func(memory *[]float64, ima
 			values = matrix(memory, image.Rows, by.Rows)
 			rows.Device().Download(values.Data, rows)
 		}
-		for _, s := range strips {
-			values.Cols = s.rows
-			of, to := by, image
-			of.Rows, of.Cols, of.Data = s.rows, s.to-s.from, by.Data[s.from:]
-			to.Cols, to.Data = of.Cols, image.Data[s.from:]
-			blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, values, of, 1, to)
-		}
+		image.Data, image.Cols = image.Data[lo:], by.Cols
+		blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, values, by, 1, image)
 	}
-}
-
-// strip are columns of a triangle, which are 0 from a row on.
-type strip struct{ from, to, rows int }
-
-// stripShare of the columns of a triangle, and at least leastStrip, are multiplied at a time.
-const stripShare, leastStrip = 8, 16
-
-// strips are those of a matrix with some columns whose rows begin with zeros.
-func strips(first []int, cols int) (all []strip) {
-	width := max(cols/stripShare, leastStrip)
-	for from := 0; from < cols; from += width {
-		s := strip{from: from, to: min(from+width, cols)}
-		for j, at := range first {
-			if at < s.to {
-				s.rows = j + 1
-			}
-		}
-		if s.rows > 0 {
-			all = append(all, s)
-		}
-	}
-	return all
 }
 
 // order has the places of coordinates among the active ones, -1 for others.
@@ -163,27 +127,14 @@ func matrix(memory *[]float64, rows, cols int) blas64.General {
 }
 
 func (w *workspace) stored() bool {
-	return len(*w.parts) > 0 && !slices.ContainsFunc(*w.parts, func(c *restrict.Columns) bool {
-		stored, _ := storedOf(c.A)
-		return stored.IsZero()
-	})
-}
-
-// storedOf is the matrix of some columns, or zero, and by what its rows are still to be multiplied, nil for ones.
-func storedOf(a linops.Operator) (stored array.Batch, root []float64) {
-	if stored = linops.StructureOf(a).Stored; stored.IsZero() {
-		a, root = engine.Unweighted(a)
-		if stored = linops.StructureOf(a).Stored; stored.IsZero() {
-			root = nil
-		}
-	}
-	return stored, root
+	return len(*w.parts) > 0 && !slices.ContainsFunc(*w.parts,
+		func(c *restrict.Columns) bool { return linops.StructureOf(c.A).Stored.IsZero() })
 }
 
 // entries is the number of entries of the columns, and false where they are not held as matrices, sparse or not.
 func (w *workspace) entries() (n float64, ok bool) {
 	for _, c := range *w.parts {
-		if stored, _ := storedOf(c.A); !stored.IsZero() {
+		if stored := linops.StructureOf(c.A).Stored; !stored.IsZero() {
 			n += float64(stored.K() * stored.N())
 		} else if s := linops.ShiftedOf(c.A); s != nil {
 			n += float64(len(s.Values))
@@ -259,14 +210,9 @@ func (w *workspace) spread(x []float64, k int) []float64 {
 // columnMaps are S_i X for the columns X of a part.
 func columnMaps(c *restrict.Columns, v *array.Mapped) []float64 {
 	m := len(c.Set)
-	stored, root := storedOf(c.A)
 	sums := make([]float64, v.K()*v.Size*m)
 	for from, to := range parallel.Panels(v.N()) {
-		values := stored.Rows(from, to).ToHost()
-		for i, v := range root[min(from, len(root)):min(to, len(root))] {
-			floats.Scale(v, values[i*m:(i+1)*m])
-		}
-		v.Add(sums, from, m, values)
+		v.Add(sums, from, m, linops.StructureOf(c.A).Stored.Rows(from, to).ToHost())
 	}
 	return sums
 }

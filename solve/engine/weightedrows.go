@@ -58,31 +58,10 @@ type WeightedRows struct {
 
 // NewWeightedRows keeps the structure of A's columns.
 func NewWeightedRows(a linops.Operator, root array.Batch, host []float64, own linops.Restricted) *WeightedRows {
-	return newWeightedRows(a, root, host, own, false)
-}
-
-// NewHeldRows is diag(root) A for weights that others follow: columns of a matrix stay as they are, and are weighted
-// as they are multiplied, so that others need no copy ([linops.Storage].Reweighted).
-func NewHeldRows(a linops.Operator, root array.Batch, host []float64) *WeightedRows {
-	return newWeightedRows(a, root, host, nil, true)
-}
-
-// reweighted is the same with other roots, and takes the columns over.
-func (o *WeightedRows) reweighted(root array.Batch, host []float64) linops.Restricted {
-	own := o.own
-	o.own = nil
-	return newWeightedRows(o.a, root, host, own, true)
-}
-
-func newWeightedRows(a linops.Operator, root array.Batch, host []float64, own linops.Restricted,
-	late bool) *WeightedRows {
 	o := &WeightedRows{rowMap{a: a, own: own}, root, host}
 	wrap := func(a linops.Restricted) linops.Restricted {
 		if a == nil {
 			return nil
-		}
-		if _, matrix := linops.HostRows(a); late && matrix {
-			return newWeightedRows(a, root, host, a, true)
 		}
 		if weigh := linops.StructureOf(a).WeighRows; weigh != nil {
 			weigh(host)
@@ -93,9 +72,6 @@ func newWeightedRows(a linops.Operator, root array.Batch, host []float64, own li
 	known := o.know(o.dense)
 	if known.On != nil {
 		o.structure.On = func(dev array.Device, t space.Space) linops.Restricted { return wrap(known.On(dev, t)) }
-	}
-	if late && own != nil {
-		o.structure.Products, o.structure.Reweighted = o.products, o.reweighted
 	}
 	if own != nil { // columns of a matrix, as active sets take them
 		if entries := known.SparseRows; entries != nil {
@@ -114,12 +90,6 @@ func newWeightedRows(a linops.Operator, root array.Batch, host []float64, own li
 		}
 	}
 	return o
-}
-
-// products are those of columns by their rows, with the weights.
-func (o *WeightedRows) products(dst array.Batch, b linops.Operator) bool {
-	other, ok := b.(*WeightedRows)
-	return ok && &other.host[0] == &o.host[0] && linops.WeightedProducts(dst, o.a, other.a, o.host)
 }
 
 func (o *WeightedRows) Forward(dst, b array.Batch) {

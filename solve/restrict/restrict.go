@@ -146,34 +146,24 @@ func (p *Parts) Release() {
 // place[l], for k in the set and place[l] <= place[k].
 func (p *Parts) Join(ctx context.Context, dev array.Device, a linops.Operator, set, place []int,
 	entry func(i, j int, v float64)) error {
-	*p = append(*p, columnsOf(dev, a, set))
-	if err := p.Products(ctx, dev, len(*p)-1, place, entry); err != nil {
-		return err
-	}
-	p.merge(dev, a)
-	return nil
-}
-
-// Products hands out the inner products of the columns of part k with those of the parts up to it, as Join does, at any
-// places.
-func (p Parts) Products(ctx context.Context, dev array.Device, k int, place []int,
-	entry func(i, j int, v float64)) error {
-	c := p[k]
+	k := len(set)
+	c := columnsOf(dev, a, set)
+	*p = append(*p, c)
 	products, free := linops.Products(dev, c.A)
 	defer free()
 	report := progress.From(ctx)
-	for i, other := range p[:k+1] {
+	for i, other := range *p {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		report(progress.Report{Stage: progress.Gram, Step: i, Steps: k + 1})
-		out := dev.Alloc(len(c.Set), len(other.Set))
+		report(progress.Report{Stage: progress.Gram, Step: i, Steps: len(*p)})
+		out := dev.Alloc(k, len(other.Set))
 		products(out, other.A)
 		values := out.ToHost()
-		parallel.Ranges(len(c.Set), parallel.Rows(len(other.Set)), func(lo, hi int) {
-			for i, row := range c.Set[lo:hi] {
+		parallel.Ranges(k, parallel.Rows(len(other.Set)), func(lo, hi int) {
+			for i, row := range set[lo:hi] {
 				for j, col := range other.Set {
-					if other != c || place[col] <= place[row] {
+					if place[col] <= place[row] {
 						entry(place[row], place[col], values[(lo+i)*len(other.Set)+j])
 					}
 				}
@@ -181,29 +171,8 @@ func (p Parts) Products(ctx context.Context, dev array.Device, k int, place []in
 		})
 		out.Free()
 	}
+	p.merge(dev, a)
 	return nil
-}
-
-// late reports that rows are weighted as they are multiplied.
-func late(c *Columns) bool { return linops.StructureOf(c.A).Reweighted != nil }
-
-// Reweighted takes over the columns, with the roots of other weights; it is nil, and no part changes, where one is not
-// weighted as it is multiplied.
-func (p *Parts) Reweighted(root array.Batch, host []float64) *Parts {
-	all := make(Parts, len(*p))
-	for _, c := range *p {
-		if !late(c) {
-			return nil
-		}
-	}
-	for k, c := range *p {
-		to := *c.Confined
-		to.Op = linops.StructureOf(c.A).Reweighted(root, host)
-		to.A = to.Op
-		all[k] = &Columns{&to, c.Set}
-	}
-	*p = nil
-	return &all
 }
 
 // widestPart is the number of columns up to which parts are merged.
@@ -216,7 +185,7 @@ const ColumnBlock = 256
 // with few wide parts are faster than with many narrow ones, and every column is copied a
 // logarithmic number of times. Parts that are wide already gain nothing. Columns that are not copied are one part.
 func (p *Parts) merge(dev array.Device, a linops.Operator) {
-	free := func(c *Columns) bool { return linops.StructureOf(c.A).Products != nil && !late(c) }
+	free := func(c *Columns) bool { return linops.StructureOf(c.A).Products != nil }
 	for k := len(*p); k >= 2 && (free((*p)[k-1]) || len((*p)[k-2].Set) <= 2*len((*p)[k-1].Set) &&
 		len((*p)[k-2].Set)+len((*p)[k-1].Set) <= widestPart); k = len(*p) {
 		left, right := (*p)[k-2], (*p)[k-1]
