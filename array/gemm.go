@@ -305,16 +305,14 @@ func (h *Host) GemmEach(transA, transB bool, alpha float64, a Batch, sa Shape, b
 	work := m * inner * n
 	width := panels(max(m, n), work)
 	kernel := gemmEachKernel
-	gram := transA && !transB && a == b && sa == sb
+	gram := transA && !transB && beta == 0 && a == b && sa == sb
 	if c.k == 1 && transA && !transB && long(inner, m*n, parallel.Parts(max(m, n), width)) {
 		t := h.newTask(longGemmKernel, 0, 1)
 		t.x, t.y, t.a, t.sa, t.sb = a, b, alpha, sa, sb
-		if h.sumParts(t, inner, beta, c); gram {
-			mirror(c.row(0), n)
-		}
+		h.sumParts(t, inner, beta, c)
 		return
 	}
-	if gram = gram && beta == 0; gram {
+	if gram {
 		kernel = gramEachKernel
 	}
 	t := h.newTask(kernel, c.k*parallel.Parts(max(m, n), width), max(1, gemmGrain/work))

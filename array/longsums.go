@@ -47,7 +47,7 @@ func longGemvKernel(t *task, lo, hi int) {
 	}
 }
 
-// longGemmKernel is A'B, or where these are the same the triangle of A'A below its diagonal.
+// longGemmKernel is A'B, of which half is computed where these are the same.
 func longGemmKernel(t *task, lo, hi int) {
 	impl := blas64.Implementation()
 	m, n := t.sa.Cols, t.sb.Cols
@@ -56,6 +56,7 @@ func longGemmKernel(t *task, lo, hi int) {
 		a, b := t.x.row(0)[from*m:to*m], t.y.row(0)[from*n:to*n]
 		if t.x == t.y && t.sa == t.sb {
 			impl.Dsyrk(blas.Lower, blas.Trans, m, to-from, t.a, a, m, 0, sums, m)
+			mirror(sums, m)
 			continue
 		}
 		impl.Dgemm(blas.Trans, blas.NoTrans, m, n, to-from, t.a, a, m, b, n, 0, sums, n)
