@@ -33,16 +33,6 @@ const (
 var errTogether = errors.New("a group of observations that do not stand alone is left out by fits without it: " +
 	"choose cv")
 
-// LeavesJointly is the error of leave-one-out for a loss whose observations do not stand alone, of which there are too
-// many for it; exact says that the trace is. It is nil for other losses.
-func LeavesJointly(l loss.Joint, d int, exact bool) error {
-	if l == nil || exact || d <= mostImaged {
-		return nil
-	}
-	return fmt.Errorf("where observations share risk sets leave-one-out is for at most %d of them, found %d; choose cv",
-		mostImaged, d)
-}
-
 // leaveJoint sets leave-one-out for a loss whose observations do not stand alone. With the loss l_i of the others,
 // and C = A E (E* (A* l^(2) A + Q) E)^+ E* A*, the linear predictors of the fit without observation i move by the root
 // dz of
@@ -61,7 +51,9 @@ func (j *Job) leaveJoint(ctx context.Context, r *Risk, l loss.Joint) error {
 	}
 	d, known := len(j.Y), j.solution.Linearization.Closed()
 	exact := j.settings.Plan.Exact()
-	if r.ALOErr = LeavesJointly(l, d, exact); r.ALOErr != nil {
+	if !exact && d > mostImaged {
+		r.ALOErr = fmt.Errorf("where observations share risk sets leave-one-out is for at most %d of them, found %d; "+
+			"choose cv", mostImaged, d)
 		return nil
 	}
 	if !exact && !known.Known && known.Diagonal == nil {

@@ -10,7 +10,8 @@ from sklearn.utils.validation import (_check_sample_weight, check_array, check_i
 
 from ._api import ask, grid_of, is_grid, labels, numbers, options_of, swept
 from ._client import Request
-from ._result import Path
+from ._errors import InputError
+from ._result import Path, _flat
 from ._warnings import tell
 
 try:  # scikit-learn 1.6
@@ -101,6 +102,8 @@ class _Regression(BaseEstimator):
         grids = {flag: w for k, flag in (("lam", "lambda"), ("lam2", "lambda2"))
                  if is_grid(w := weights.get(k))}
         given.update({k: w for k, w in weights.items() if {"lam": "lambda", "lam2": "lambda2"}[k] not in grids})
+        if not grids and criterion == "alo":
+            given["alo"] = True
         names = getattr(self, "feature_names_in_", None)
         named = {} if names is None else {"columns": list(names)}
         with Request(options_of(given), {"X": X, "y": np.asarray(y, float), **self._arrays(X), **arrays}, **named) as r:
@@ -131,8 +134,14 @@ class _Regression(BaseEstimator):
             out = {"path_": of, "criterion_": of.criterion, "risk_": of.value, "risk_stderr_": of.stderr,
                    "optimism_": of.optimism, "audit_": of.summary.get("audit"), "warnings_": of.warnings}
         else:
-            name = criterion or next((c for c in ("sure", "gcv", "alo") if fit.get(c) is not None), None)
-            out = {"path_": None, "criterion_": name, "risk_": fit.get(name), "risk_stderr_": fit.get(f"{name}_stderr"),
+            record = _flat(fit.result)
+            known = [c for c in ("lgo", "sure", "gcv", "alo", "aic", "bic") if record.get(c) is not None]
+            if criterion and criterion not in known:
+                raise InputError(f"criterion is {criterion}, which is not known of one weight: expected "
+                                 f"{', '.join(known)}, or a grid of weights", "criterion", criterion, ", ".join(known))
+            name = criterion or next(iter(c for c in known if c not in ("aic", "bic")), None)
+            out = {"path_": None, "criterion_": name, "risk_": record.get(name),
+                   "risk_stderr_": record.get(f"{name}_stderr"),
                    "optimism_": math.nan, "audit_": fit.get("audit"), "warnings_": fit.warnings}
         b0 = np.asarray(fit.arrays.get("intercept", 0.0))
         out.update(fit_=fit, coef_=fit.b, intercept_=float(b0.item()) if b0.size == 1 else b0,
@@ -184,7 +193,8 @@ _SHARED = """
     lam : the weight lambda: None chooses it; a number, a multiple such as "0.1max" of the smallest weight with no
         coefficients, or a grid "0.01max:max:40" to choose from.
     criterion : what is minimized: "auto" (SURE where sigma2 is given; else cross-validation of small wide tables, GCV, or
-        leave-one-out for losses that are not squared), "sure", "gcv", "alo", "cv", "aic" or "bic".
+        leave-one-out for losses that are not squared; of groups leave-group-out), "sure", "gcv", "alo", "cv", "aic" or
+        "bic"; of one weight it is the one in risk_, and "cv" takes several.
     rule : "min", or "1se" for the simplest model that cannot be told from the minimum.
     sigma2 : the variance of the noise, "auto" to estimate it, None where it is not known.
     fit_intercept, standardize : an unpenalized intercept; penalize coefficients of columns with standard deviation 1.

@@ -274,6 +274,11 @@ def test_rows_of_a_group_are_left_out_together():
     refits = Lasso(criterion="cv", options={"folds": 5}).fit(X, y, groups=names)
     assert refits.risk_ == pytest.approx(together.risk_, rel=0.2)
     assert Logistic().fit(X, y > 0, groups=names).criterion_ == "lgo"
+    ridge = Ridge(lam=2.0).fit(X, y, groups=names)
+    assert (ridge.criterion_, ridge.risk_) == ("lgo", ridge.fit_["criteria"]["lgo"])
+    assert Ridge(lam=2.0, criterion="alo").fit(X, y).risk_ > 0
+    with pytest.raises(surepipe.InputError, match="criterion is cv, which is not known of one weight: expected gcv"):
+        Ridge(lam=2.0, criterion="cv").fit(X, y)
     with pytest.raises(ValueError, match="groups has 3 labels, expected one for each of the 180 rows"):
         Lasso().fit(X, y, groups=[1, 2, 3])
     with pytest.raises(ValueError, match="groups has missing labels"):

@@ -35,7 +35,7 @@ complete <- function(x, effects = "auto", lambda = NULL, criterion = NULL, stand
   estimate <- t(estimate)
   completed <- m
   completed[is.na(m)] <- estimate[is.na(m)]
-  fit <- of_image(got, single, "surepipe_completion")
+  fit <- of_image(got, single, "surepipe_completion", criterion)
   fit$completed <- completed
   fit$estimate <- estimate
   fit
@@ -57,8 +57,8 @@ denoise <- function(image, by = c("wavelets", "tv"), sigma2 = NULL, options = li
   fit
 }
 
-of_image <- function(got, single, class) {
-  fit <- c(outcome(got, single), list(sigma2 = number(got$result$sigma2), penalty = got$result$problem))
+of_image <- function(got, single, class, asked = NULL) {
+  fit <- c(outcome(got, single, asked), list(sigma2 = number(got$result$sigma2), penalty = got$result$problem))
   warn(fit$warnings)
   structure(fit, class = class)
 }

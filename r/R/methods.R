@@ -39,9 +39,11 @@ risk_line <- function(x, digits, full = FALSE) {
   paste(lines, collapse = "\n")
 }
 
-# unit_of says what the criterion is a mean of where that is no squared error; of an image it is a sum.
+# unit_of says what the criterion is a mean of where that is no squared error; of an image it is a sum, and SURE is one.
 unit_of <- function(x, digits) {
-  if (!is.null(x$image)) return(sprintf(", %s per value", format(x$risk / length(x$image), digits = digits)))
+  sum <- !is.null(x$image) || is.null(x$criterion) || x$criterion == "sure"
+  values <- Filter(length, list(x$image, x$y, x$mu_hat))
+  if (sum && length(values)) return(sprintf(", %s per value", format(x$risk / length(values[[1]]), digits = digits)))
   if (is.na(x$risk_stderr)) return("") # AIC and BIC
   loss <- "mean of minus the log-likelihood"
   switch(c(x$family, "")[[1]], binomial = , multinomial = sprintf(" (%s)", loss),

@@ -28,7 +28,7 @@ surepipe_run <- function(problem, arrays, options = list(), criterion = NULL, ru
     more <- c(list(criterion = criterion, rule = rule), options[intersect(names(options), of_sweeps)])
     do.call(call_worker, c("sweep", wanted, grid, named(more)))
   }
-  fit <- c(outcome(got, single), list(sigma2 = number(got$result$sigma2), penalty = problem,
+  fit <- c(outcome(got, single, criterion), list(sigma2 = number(got$result$sigma2), penalty = problem,
                                       mu_hat = get_array(got$mu_hat), b = get_array(got$b)))
   warn(fit$warnings)
   structure(fit, class = "surepipe_run")

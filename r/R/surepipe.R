@@ -10,6 +10,10 @@ surepipe.formula <- function(formula, data,
   frame$drop.unused.levels <- TRUE
   frame[[1]] <- quote(stats::model.frame)
   frame$formula <- with_survival(formula)
+  labels <- if (is.name(call$clusters)) as.character(call$clusters)
+  if (!missing(data) && "." %in% all.vars(formula) && !any(labels %in% all.vars(formula))) { # they are none of "."
+    frame$formula <- stats::formula(stats::terms(frame$formula, data = data[setdiff(names(data), labels)]))
+  }
   frame <- eval(frame, parent.frame())
   terms <- attr(frame, "terms")
   X <- model.matrix(terms, frame, contrasts)
@@ -81,6 +85,7 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
   family <- if (missing(family) && inherits(y, "Surv")) "cox" else as_family(family)
   penalty <- match.arg(penalty)
   if (penalty == "elastic-net" && is.null(alpha) && is.null(options$lambda2)) alpha <- 0.5
+  if (penalty != "elastic-net" && !is.null(alpha)) stop("alpha is for penalty = \"elastic-net\"", call. = FALSE)
   x <- as.matrix(x)
   if (!is.numeric(x)) stop("x is of type ", typeof(x), ", expected numbers", call. = FALSE)
   if (!ncol(x)) stop(errorCondition("x has no columns, expected at least one", class = "surepipe_error"))
@@ -130,6 +135,7 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
   if (penalty == "group-lasso") arrays$groups <- put(group_numbers(groups, ncol(x)))
   single <- penalty == "ols" || one_weight(lambda)
   if (single && penalty != "ols") open$lambda <- lambda
+  if (single && identical(criterion, "alo")) open$alo <- TRUE
   estimator <- call_worker("open", options = named(open), arrays = arrays, columns = I(colnames(x)))$estimator
   on.exit({
     call_worker("close", estimator = estimator)
@@ -145,7 +151,7 @@ surepipe.default <- function(x, y, family = c("gaussian", "binomial", "poisson",
   outcomes <- if (family %in% c("multinomial", "mgaussian")) response$levels
   one <- function(got, y) {
     fit <- list(call = call, family = family, penalty = penalty, nobs = nrow(x), p = ncol(x), levels = response$levels)
-    fit <- c(fit, parts(got, colnames(x), single, outcomes))
+    fit <- c(fit, parts(got, colnames(x), single, outcomes, criterion))
     fit$path <- path_of(got, colnames(x), outcomes)
     class(fit) <- "surepipe"
     fit$linear.predictors <- linear(fit, x)
@@ -261,7 +267,7 @@ names_of <- function(columns, classes) {
 }
 
 # parts are what a fit keeps of the worker's answer. Of several classes coefficients are a matrix.
-parts <- function(got, columns, single, classes = NULL) {
+parts <- function(got, columns, single, classes = NULL, asked = NULL) {
   table <- got$result$coefficients
   estimates <- vapply(table, function(r) number(r$estimate), 0)
   if (any(grepl("(intercept)", vapply(table, function(r) r$name, ""), fixed = TRUE))) columns <- c("(Intercept)", columns)
@@ -273,16 +279,21 @@ parts <- function(got, columns, single, classes = NULL) {
   } else {
     matrix(estimates, ncol = length(classes), byrow = TRUE, dimnames = list(columns, classes))
   }
-  c(list(coefficients = coefficients, table = debiased), outcome(got, single))
+  c(list(coefficients = coefficients, table = debiased), outcome(got, single, asked))
 }
 
 # outcome is what all fits have: the weight, the criterion with its error, and what to doubt.
-outcome <- function(got, single) {
+outcome <- function(got, single, asked = NULL) {
   criterion <- if (single) NULL else got$summary$criterion
   chosen <- flat(if (single) got$result else got$summary$chosen)
   if (single) { # that of a sweep's default
-    known <- Filter(function(name) is.finite(number(chosen[[name]])), c("sure", "alo", "gcv"))
-    criterion <- if (length(known) && known[[1]] != "sure") known[[1]]
+    known <- Filter(function(name) is.finite(number(chosen[[name]])), c("lgo", "sure", "alo", "gcv", "aic", "bic"))
+    if (!is.null(asked) && !asked %in% known) {
+      stop(errorCondition(paste0("criterion is ", asked, ", which is not known of one weight: expected ",
+                                 paste(known, collapse = ", "), ", or several weights"), class = "surepipe_error"))
+    }
+    first <- c(asked, setdiff(known, c("aic", "bic")))
+    criterion <- if (length(first) && first[[1]] != "sure") first[[1]]
   }
   key <- if (is.null(criterion)) "sure" else criterion
   of_fit <- got$result$warnings
