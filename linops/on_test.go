@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"gonum.org/v1/gonum/floats"
@@ -332,11 +333,11 @@ func TestSelectionOnATangentSpace(t *testing.T) {
 // without the functions that would compute uncounted products.
 type cautious struct {
 	Operator
-	products *int
+	products *atomic.Int64
 }
 
 func (c cautious) Forward(dst, b array.Batch) {
-	*c.products++
+	c.products.Add(1)
 	c.Operator.Forward(dst, b)
 }
 
@@ -352,14 +353,14 @@ func TestWrappersHandTheirStructureOn(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		shape := array.Shape{Rows: 3, Cols: 4}
 		u, v := factors(dev, shape, 1, 1)
-		products := 0
+		var products atomic.Int64
 		wrap := func(a Operator) Operator { return cautious{a, &products} }
 		id := wrap(Identity(12))
 		a := Scale(2, wrap(HStack(id, id)))
 		if err := linopstest.Check(dev, a); err != nil {
 			t.Error(err)
 		}
-		if products == 0 {
+		if products.Load() == 0 {
 			t.Error("the products went past the wrapper")
 		}
 		tangent, set := space.Tangent(shape, 1, u, v), space.Coordinates(dev, 12, []int{2, 3})
