@@ -1,6 +1,7 @@
 package problems
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -247,6 +248,10 @@ func (n *Named) check(data Data) error {
 		len(data.Shape) != n.YRank && !(n.Colours && len(data.Shape) == n.YRank+1)):
 		return fmt.Errorf("arrays \"indices\" of %d values and \"shape\" of %d, expected %d, as many as \"y\", "+
 			"and %d, the axes of the whole", len(data.Indices), len(data.Shape), len(data.Y), n.YRank)
+	case n.Gaps && data.Indices != nil:
+		if err := checkGaps(data); err != nil {
+			return err
+		}
 	case n.Selection && data.Indices == nil:
 		return fmt.Errorf("array \"indices\" is missing, expected the places of the %d values of \"y\"", len(data.Y))
 	case n.Selection && len(data.Indices) != len(data.Y):
@@ -260,6 +265,25 @@ func (n *Named) check(data Data) error {
 		return err
 	}
 	return checkMu(data)
+}
+
+// checkGaps rejects an image in colours with a channel of which nothing is known.
+func checkGaps(data Data) error {
+	if err := cmp.Or(check.Dims("shape", data.Shape),
+		check.Places("indices", data.Indices, data.Shape)); err != nil {
+		return err
+	}
+	if len(data.Shape) < 3 {
+		return nil
+	}
+	seen := make([]bool, data.Shape[2])
+	for _, at := range data.Indices {
+		seen[at%len(seen)] = true
+	}
+	if c := slices.Index(seen, false); c >= 0 {
+		return fmt.Errorf("channel %d of the image, counted from 0, has no values, expected some of each", c)
+	}
+	return nil
 }
 
 func (n *Named) checkSettings(d Data) error {

@@ -106,6 +106,19 @@ func badTables(t *testing.T) []badInput {
 	}
 }
 
+// badColours are images in colours with gaps.
+func badColours(t *testing.T) []badInput {
+	nan := math.NaN()
+	large := save(t, floats("y", []float64{1}, 1), floats("indices", []float64{7}, 1),
+		floats("shape", []float64{1e5, 1e5, 3}, 3))
+	return []badInput{
+		{"a channel without values", "--problem tv2d --missing drop --sigma2 1 --lambda 1 --data " +
+			npyFile(t, []float64{1, nan, 3, 4, nan, nan}, 1, 2, 3), "channel 1 of the image, counted from 0, has no values"},
+		{"an image too large to form", "--problem tv2d --sigma2 1 --lambda 1 --data " + large,
+			"expected at most 2147483647 values in all"},
+	}
+}
+
 // badSequences are tables of sequences, and flags about them.
 func badSequences(t *testing.T) []badInput {
 	tv := "--problem tv1d --lambda 1 --sigma2 1 "
@@ -314,7 +327,8 @@ func TestKindsOfBadInput(t *testing.T) {
 		least int
 		cases []badInput
 	}{
-		{"table", 30, badTables(t)}, {"sequence", 25, badSequences(t)}, {"ratings", 25, badRatings(t)},
+		{"table", 30, badTables(t)}, {"sequence", 25, badSequences(t)}, {"colours", 2, badColours(t)},
+		{"ratings", 25, badRatings(t)},
 		{"image", 15, badImages(t)}, {"size", 10, badSizes(t)},
 	}
 	out := filepath.Join(t.TempDir(), "fit.npz")
