@@ -58,7 +58,6 @@ type (
 const (
 	DefaultTol     = engine.DefaultTol
 	DefaultMaxIter = engine.DefaultMaxIter
-	DefaultColumns = engine.DefaultColumns
 )
 
 // Roundings is the number of units in the last place of y and A b that a solve need not resolve.

@@ -22,7 +22,7 @@ func (a *Analysis) Incomplete(value []float64, drop float64) *Factor {
 		}
 		drop /= 10
 	}
-	for more := leastMore; ; more *= 10 {
+	for more := drop; ; more *= 10 {
 		if f := a.incomplete(value, drop, 1+more); f != nil {
 			return f
 		}
@@ -31,9 +31,6 @@ func (a *Analysis) Incomplete(value []float64, drop float64) *Factor {
 
 // fewerDrops is how many tolerances are tried, each a tenth of the one before.
 const fewerDrops = 3
-
-// leastMore is the part of the diagonal that is added to it at first.
-const leastMore = 1e-3
 
 // mostGrowth is the size of a row's squares, relative to the diagonal, at which the factor is of no use.
 const mostGrowth = 100

@@ -229,7 +229,7 @@ func (c *chords) step(ctx context.Context) (bool, error) {
 	if same && c.combine() {
 		return true, c.arrive()
 	}
-	t, err := steps.Backtrack(0.5, mostCuts, func(t float64) (bool, error) {
+	t, err := steps.Backtrack(func(t float64) (bool, error) {
 		if t < 1 {
 			for i := range c.d {
 				c.d[i] /= 2

@@ -5,11 +5,8 @@ import (
 	"math/rand/v2"
 
 	"surepipe/solve/engine"
+	"surepipe/solve/internal/faces"
 )
-
-// illConditioned is the smallest squared pivot, of a Gram matrix with ones on its diagonal, from which a derivative's
-// system may be solved without looking at its rank.
-const illConditioned = 1e-6
 
 // identified reports, for columns that nearly depend on each other, that the support and the signs of b are
 // those of the solution even so: with a gradient that is off by random rounding errors, of A b and of A* (A b -
@@ -17,7 +14,7 @@ const illConditioned = 1e-6
 // A b - y and b.
 func (n *newton) identified(z, b float64) bool {
 	if !n.Convergence.Converged || n.violations > 0 || n.separate == nil || n.lengths == nil ||
-		n.separate.Least() > illConditioned {
+		n.separate.Least() > faces.WellConditioned {
 		return false
 	}
 	size := engine.Epsilon * (n.Scales.Y + n.norm*b)

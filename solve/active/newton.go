@@ -35,7 +35,7 @@ type newton struct {
 	off        float64 // the largest derivative along the support, in units of columns' lengths
 	last       float64 // the same, before the last round
 	error      float64 // the distance in A b to the minimum over the face, by the last factor; +Inf before it is needed
-	settled    int     // rounds that changed no sign
+	settled    int     // rounds that changed no sign: they only correct rounding errors
 	best       float64 // the best optimality
 	idle       int     // rounds since then
 
@@ -54,11 +54,6 @@ const (
 	soonPull, soonShare = 0.95, 4
 	// stepsARound bounds the Newton steps between two gradients at the point itself.
 	stepsARound = 200
-	// Rounds that change no sign only correct rounding errors: mostSettled of them, as long as they
-	// make the derivatives smaller by half.
-	mostSettled = 8
-	// mostIdle is the number of rounds without a better optimality after which it ends.
-	mostIdle = 12
 	// dependent is the squared pivot, in units of rounding errors, up to which a column depends on
 	// others.
 	dependent = 16
@@ -253,9 +248,9 @@ func (n *newton) judge() (bool, error) {
 	n.off = n.p.Stationarity()
 	refined := n.off <= n.at.Floor || n.settled > 0 && !(n.off < n.last/2)
 	n.last = n.off
-	done := n.settled >= mostSettled || n.settled > 1 && n.violations == 0 && refined && lowest
+	done := n.settled >= limits.MostIdle || n.settled > 1 && n.violations == 0 && refined && lowest
 	switch {
-	case n.Convergence.Iterations >= n.s.Task.Options.MaxIter, n.idle > mostIdle, len(n.set) > mostWorking,
+	case n.Convergence.Iterations >= n.s.Task.Options.MaxIter, n.idle > limits.MostIdle, len(n.set) > mostWorking,
 		n.s.owner != nil && len(n.p.Active()) > limits.MostFactored:
 		done = true
 	case n.Convergence.Converged:
@@ -286,7 +281,7 @@ func (n *newton) bound(zNorm, bNorm, measured float64) float64 {
 func (n *newton) near(enough float64) bool {
 	before := n.error
 	n.error, _ = n.p.Decrement()
-	return n.error <= enough || !(n.error < before/2) || n.settled >= mostSettled
+	return n.error <= enough || !(n.error < before/2) || n.settled >= limits.MostIdle
 }
 
 // toFace is the distance in A b to the minimum over the face of b, where that is known to be the

@@ -12,6 +12,7 @@ import (
 	"surepipe/progress"
 	"surepipe/prox"
 	"surepipe/solve/engine"
+	"surepipe/solve/internal/limits"
 )
 
 // reweighted solves a problem whose loss is not quadratic by Newton steps on the loss: near the
@@ -75,20 +76,17 @@ const (
 	slowGrowth  = 4
 	mostReach   = 1e4
 	leastReach  = 1e-3
-	// A step must reach sufficient of the decrease that its slope promises; mostCuts halves of it are tried.
+	// A step must reach sufficient of the decrease that its slope promises.
 	sufficient = 1e-4
-	mostCuts   = 41
 	// A weighted problem whose solution is no descent is solved to sharper of the tolerance before.
 	sharper = 1e-3
-	// mostStalled is the number of steps without progress after which the solve ends: the objective
-	// has fallen by less than progressed of its value, and the optimality not by half. The weighted
-	// problems are solved to stepShare of the optimality, and at least to loosest.
+	// A step makes no progress where the objective falls by less than progressed of its value, and the optimality not
+	// by half. The weighted problems are solved to stepShare of the optimality, and at least to loosest.
 	// Coordinate descent goes to lastShare of the tolerance in the step that is about the last one.
-	mostStalled = 8
-	progressed  = 1e-6
-	stepShare   = 1e-2
-	loosest     = 1e-3
-	lastShare   = 0.03
+	progressed = 1e-6
+	stepShare  = 1e-2
+	loosest    = 1e-3
+	lastShare  = 0.03
 	// leastCurvature of the largest one stands in for a smaller curvature of a loss whose unit is not
 	// known.
 	leastCurvature = 1e-8
@@ -174,7 +172,7 @@ func (n *reweighted) Solve(ctx context.Context, y array.Batch, from engine.From)
 		if moved, err := r.step(ctx); err != nil {
 			return nil, err
 		} else if !moved && r.reach <= leastReach && r.loosest <= engine.TightestTol {
-			r.stalled = mostStalled
+			r.stalled = limits.MostIdle
 		}
 	}
 }
@@ -241,7 +239,7 @@ func (r *newtonOnLoss) judge(ctx context.Context) (done bool, err error) {
 	if r.stalled++; optimality < r.best/2 || r.objective < r.fallen-progressed*math.Abs(r.fallen) {
 		r.best, r.fallen, r.stalled = min(r.best, optimality), r.objective, 0
 	}
-	done = r.stalled >= mostStalled || r.Convergence.Iterations >= o.MaxIter
+	done = r.stalled >= limits.MostIdle || r.Convergence.Iterations >= o.MaxIter
 	if done && optimality > r.Good { // the error of a solve that ends here is of interest too
 		_, bound, size, err = r.now.Judge(ctx, p, r.y, r.Scales, r.n.norm2, o.InverseLengths, math.Inf(1), false)
 		r.Accept(optimality, optimality, bound, size)
@@ -369,7 +367,7 @@ func (r *newtonOnLoss) search(b array.Batch) (float64, error) {
 	dev.Lin(dz, 1, ab, -1, r.now.Z)
 	promised := engine.Inner(r.now.Slope, dz) + r.n.value(b) - r.penalty
 	rounding := engine.Roundings * engine.Epsilon * (math.Abs(r.objective-r.penalty) + math.Abs(r.penalty))
-	return steps.Backtrack(0.5, mostCuts, func(t float64) (bool, error) {
+	return steps.Backtrack(func(t float64) (bool, error) {
 		if t == 1 {
 			dev.Copy(r.next.B, b)
 			dev.Copy(r.next.Z, ab)

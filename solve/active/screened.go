@@ -56,10 +56,9 @@ func NewScreened(_ context.Context, s engine.Task) (engine.Solver, error) {
 }
 
 const (
-	// leastWide is the number of columns, and leastWideEntries the number of entries, from which a product with
-	// a matrix in memory is worth the search for the columns that matter. At most d matter: sets of
-	// columnsPerActive times as many must be a small part of all.
-	leastWide        = 1 << 14
+	// leastWideEntries is the number of entries from which a product with a matrix in memory is worth the search
+	// for the columns that matter. At most d matter: sets of columnsPerActive times as many must be a small part
+	// of all.
 	leastWideEntries = 1 << 22
 )
 
@@ -69,7 +68,7 @@ func Wide(a linops.Operator) bool {
 	d, p := a.Dims()
 	known := linops.StructureOf(a)
 	return known.Passes.Bytes > 0 || known.On != nil && known.Entries.Known && d > 0 &&
-		known.Entries.Value >= leastWideEntries && p >= max(leastWide, 2*columnsPerActive*d)
+		known.Entries.Value >= leastWideEntries && p >= 2*columnsPerActive*d
 }
 
 // passesOf are those of a matrix in memory, where it has none.

@@ -19,9 +19,6 @@ type tall struct {
 	norm2 float64   // ||y||^2
 }
 
-// leastLeft is the share of ||y||^2 that ||A b - y||^2 must have to be computed without the vector.
-const leastLeft = 1e-6
-
 // Tall reports that the Gram matrix of all columns serves active sets.
 func Tall(s *engine.Task) bool { return OnFaces(s) && !s.Family.Moves && manyRows(s.Problem.A) }
 
@@ -55,7 +52,7 @@ func (n *newton) byGram() bool {
 	g := make([]float64, len(t.pull))
 	size := t.gradient(g, t.pull, n.set, n.at.B)
 	left := t.norm2 + floats.Dot(n.hostB, t.pull) + floats.Dot(n.hostB, g)
-	if left < leastLeft*t.norm2 {
+	if !(left > 0) {
 		return false
 	}
 	floor := max(n.at.Floor, n.floor(math.Sqrt(left), floats.Norm(n.hostB, 2))) // the former is 0 at first

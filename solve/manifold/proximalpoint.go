@@ -46,10 +46,8 @@ const (
 	innerShare = 0.2
 	// mostInner are the steps after which a proximal point is given up for one with a smaller sigma.
 	mostInner = 100
-	// A line search takes a step at which the slope has fallen to flatter of the first, and at most
-	// mostTrials of them.
-	flatter    = 0.3
-	mostTrials = 40
+	// A line search takes a step at which the slope has fallen to flatter of the first.
+	flatter = 0.3
 	// A full step at which the gradient of psi has fallen by gradientFall is taken.
 	gradientFall = 0.5
 )
@@ -214,7 +212,7 @@ func (n *proximalPoint) advance() error {
 func (n *proximalPoint) search(first float64) (float64, error) {
 	r, dev := n.r, n.r.dev
 	d2 := engine.Inner(n.d, n.d)
-	return steps.Flatten(first, flatter, mostTrials, func(t float64) (float64, error) {
+	return steps.Flatten(first, flatter, func(t float64) (float64, error) {
 		dev.Lin(n.try, 1, n.v, -t*n.sigma, n.da)
 		if err := r.m.P.R.Eval(n.try, n.try, n.sigma); err != nil {
 			return 0, err

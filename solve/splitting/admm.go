@@ -56,15 +56,14 @@ type admm struct {
 // rescale is the index in Coefficients.Own of the factor on u before the iteration; 0 stands for 1.
 const rescale = 0
 
-// eta changes by at most a factor of maxBalance at a time, and not after balanceUntil iterations. earlyRatio is the
-// imbalance from which it changes in the first iterations, and lateRatio after those.
+// eta changes by at most a factor of maxBalance at a time, ever more rarely. earlyRatio is the imbalance from which it
+// changes in the first iterations, and lateRatio after those.
 const (
-	maxBalance   = 32
-	balanceUntil = 400
-	farthestEta  = 0x1p20
-	early        = 64
-	earlyRatio   = 4
-	lateRatio    = 10
+	maxBalance  = 32
+	farthestEta = 0x1p20
+	early       = 64
+	earlyRatio  = 4
+	lateRatio   = 10
 )
 
 // smallerEta divides the balanced eta where conjugate gradients solve the linear system: K*K, which its
@@ -265,7 +264,7 @@ func (s *admm) finish(w *engine.Work) array.Batch {
 
 func (s *admm) due(w *engine.Work, run *admmRun) bool {
 	k := w.K + 1
-	return run.since+1 >= max(4, k/4) && k <= balanceUntil
+	return run.since+1 >= max(4, k/4)
 }
 
 // Measure bounds the subgradient, with r(b), and balances eta. With r(K b) the duality gap decides.

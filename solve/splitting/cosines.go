@@ -203,12 +203,11 @@ type follower struct {
 // resolved is the way, relative to b, from which rounding errors do not decide on c.
 const resolved = 1e-8
 
-// b' changes after one in followShare of the iterations so far, and at most mostBehind of them. tooFar is the share of
+// b' changes after one in mostBehind of the iterations so far, and at most mostBehind of them. tooFar is the share of
 // c M + rho K*K from which c is doubled.
 const (
-	followShare = 16
-	mostBehind  = 16
-	tooFar      = 1.5
+	mostBehind = 16
+	tooFar     = 1.5
 )
 
 // follow is an iteration: it sets b to the solution of the system with b'.
@@ -236,7 +235,7 @@ func (s *penalized) follow(b, rhs array.Batch, rho float64, f *follower) error {
 	dev.Mul(now, now, w)
 	t.Adjoint(b, now)
 	f.steps++
-	if f.since++; f.since >= min(max(f.steps/followShare, 2), mostBehind) {
+	if f.since++; f.since >= min(max(f.steps/mostBehind, 2), mostBehind) {
 		f.since = 0
 		s.advance(b, now, rho, f)
 	}

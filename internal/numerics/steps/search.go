@@ -1,14 +1,17 @@
 package steps
 
-// Backtrack returns the first t of 1, c, c^2, ... at which try accepts a step of that length, and 0 where none of
-// the given number does. An error of try ends the search.
-func Backtrack(c float64, tries int, try func(t float64) (bool, error)) (float64, error) {
+// mostTrials is that of lengths of a step: one shorter than 2^-40 changes a function by rounding errors only.
+const mostTrials = 41
+
+// Backtrack returns the first t of 1, 1/2, 1/4, ... at which try accepts a step of that length, and 0 where none
+// does. An error of try ends the search.
+func Backtrack(try func(t float64) (bool, error)) (float64, error) {
 	t := 1.0
-	for range tries {
+	for range mostTrials {
 		if ok, err := try(t); ok || err != nil {
 			return t, err
 		}
-		t *= c
+		t /= 2
 	}
 	return 0, nil
 }
@@ -21,10 +24,9 @@ const leastCut = 0.1
 //
 //	share slope(0) <= slope(t) <= 0,    0 <= share <= 1,
 //
-// by secants that cut at least a tenth off the interval on either side, or what it has after the given number of
-// trials. first is slope(0); where it is not negative t is 0. At every t with slope(t) <= 0 the function is less
-// than at 0.
-func Flatten(first, share float64, trials int, slope func(t float64) (float64, error)) (float64, error) {
+// by secants that cut at least a tenth off the interval on either side, or what it has after mostTrials. first is
+// slope(0); where it is not negative t is 0. At every t with slope(t) <= 0 the function is less than at 0.
+func Flatten(first, share float64, slope func(t float64) (float64, error)) (float64, error) {
 	if !(first < 0) {
 		return 0, nil
 	}
@@ -36,7 +38,7 @@ func Flatten(first, share float64, trials int, slope func(t float64) (float64, e
 		return 1, nil
 	}
 	lo, hi, low := 0.0, 1.0, first
-	for range trials {
+	for range mostTrials {
 		t := lo + (hi-lo)*min(max(-low/(high-low), leastCut), 1-leastCut)
 		s, err := slope(t)
 		if err != nil {

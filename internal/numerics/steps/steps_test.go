@@ -78,18 +78,18 @@ func TestTruncatedCGEndsAtNegativeCurvature(t *testing.T) {
 
 func ExampleBacktrack() {
 	// 1/2 (3 t - 1)^2 is less than at 0 for t < 2/3.
-	t, _ := steps.Backtrack(0.5, 10, func(t float64) (bool, error) { return (3*t-1)*(3*t-1) < 1, nil })
+	t, _ := steps.Backtrack(func(t float64) (bool, error) { return (3*t-1)*(3*t-1) < 1, nil })
 	fmt.Println(t)
 	// Output: 0.5
 }
 
 func TestBacktrackGivesUp(t *testing.T) {
 	tries := 0
-	if got, err := steps.Backtrack(0.25, 3, func(float64) (bool, error) { tries++; return false, nil }); got != 0 ||
-		err != nil || tries != 3 {
+	if got, err := steps.Backtrack(func(float64) (bool, error) { tries++; return false, nil }); got != 0 ||
+		err != nil || tries != 41 {
 		t.Errorf("step %g after %d tries: %v", got, tries, err)
 	}
-	if _, err := steps.Backtrack(0.25, 3, func(float64) (bool, error) { return false, errors.ErrUnsupported }); err == nil {
+	if _, err := steps.Backtrack(func(float64) (bool, error) { return false, errors.ErrUnsupported }); err == nil {
 		t.Error("no error")
 	}
 }
@@ -100,18 +100,18 @@ func TestFlatten(t *testing.T) {
 		for _, share := range []float64{0, 0.3} {
 			slope := func(t float64) (float64, error) { return math.Exp(t) - math.Exp(root), nil }
 			first, _ := slope(0)
-			got, err := steps.Flatten(first, share, 100, slope)
+			got, err := steps.Flatten(first, share, slope)
 			at, _ := slope(got)
 			if err != nil || at > 0 || got < 1 && at < share*first-1e-12 || root > 1 && got != 1 {
 				t.Errorf("root %g, share %g: step %g with slope %g, %g at 0: %v", root, share, got, at, first, err)
 			}
 		}
 	}
-	if got, _ := steps.Flatten(0, 0, 9, nil); got != 0 {
+	if got, _ := steps.Flatten(0, 0, nil); got != 0 {
 		t.Errorf("step %g uphill", got)
 	}
 	fail := func(float64) (float64, error) { return 0, errors.ErrUnsupported }
-	if _, err := steps.Flatten(-1, 0, 9, fail); err == nil {
+	if _, err := steps.Flatten(-1, 0, fail); err == nil {
 		t.Error("no error")
 	}
 }

@@ -23,9 +23,9 @@ const (
 	// earlySteps that change signs are followed by coordinates that join S at once, before the minimum over the face
 	// is reached.
 	earlySteps = 3
-	// wellConditioned is the smallest squared pivot, of a matrix with ones on its diagonal, from which a step's own
+	// WellConditioned is the smallest squared pivot, of a matrix with ones on its diagonal, from which a step's own
 	// equation gives its image.
-	wellConditioned = 1e-6
+	WellConditioned = 1e-6
 	// sufficient is the share of a step's slope that F must fall by.
 	sufficient = 0.05
 )
@@ -200,7 +200,7 @@ func (p *Program) project(d []float64, slope float64) bool {
 // timesNewton sets the image of the Newton step d. Where columns hardly depend on each other it is (G + Q) d = -slope
 // on S, and only the rows of other coordinates are read.
 func (p *Program) timesNewton(d []float64) {
-	if p.Least() < wellConditioned {
+	if p.Least() < WellConditioned {
 		p.times(d)
 		return
 	}

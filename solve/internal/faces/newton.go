@@ -10,6 +10,7 @@ import (
 
 	"surepipe/internal/numerics"
 	"surepipe/internal/numerics/steps"
+	"surepipe/solve/internal/limits"
 )
 
 const (
@@ -21,15 +22,12 @@ const (
 	// the cost of a few products with a vector.
 	fresh = 1e-10
 	near  = 0.02
-	// idle steps without half of the violation before end.
-	idle = 8
 	// singularRidge, in units of the diagonal, is added to a matrix with a squared pivot of at most Cut,
 	// and more until it has a factor: steps along directions that change no fit then are long, but not
 	// made of rounding errors.
 	singularRidge = 1e-10
-	// A search along a step ends where the slope has fallen to flat of the first, or after mostTrials.
-	flat       = 1e-10
-	mostTrials = 100
+	// A search along a step ends where the slope has fallen to flat of the first.
+	flat = 1e-10
 )
 
 // Minimize goes to the minimum over the working set, in at most so many Newton steps. It reports
@@ -56,7 +54,7 @@ func (p *Groups) Minimize(ctx context.Context, stepped func(), most int) (change
 		if since++; now < best/2 {
 			best, since = now, 0
 		}
-		if since > idle {
+		if since > limits.MostIdle {
 			return changed, nil
 		}
 		if len(p.active) == 0 {
@@ -271,7 +269,7 @@ func (p *Groups) search(d []float64) float64 {
 		return sum, nil
 	}
 	first, _ := slope(0)
-	t, _ := steps.Flatten(first, flat, mostTrials, slope)
+	t, _ := steps.Flatten(first, flat, slope)
 	return t
 }
 

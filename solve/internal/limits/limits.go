@@ -9,6 +9,8 @@ const (
 	MaxDense = 256
 	// MostFactored is the dimension up to which a dense system is factorized.
 	MostFactored = 1 << 12
+	// MostIdle is the number of steps without progress after which a solve by active sets ends.
+	MostIdle = 8
 	// PanelValues is the size of a panel of rows: the operations on it share it among the processors, and it
 	// stays in their caches.
 	PanelValues = 1 << 18
