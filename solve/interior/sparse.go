@@ -17,7 +17,7 @@ import (
 
 // mostTold is the most of the products, relative to the first, that tell the zeros of K b from other entries where
 // steps start near an estimate.
-const mostTold = 1e-7
+const mostTold = 3e-7
 
 // mostSparse is the largest number of columns of K for a sparse factor.
 const mostSparse = 1 << 19

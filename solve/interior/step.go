@@ -38,7 +38,7 @@ type smallness struct {
 
 // Where steps start near an estimate K b - z is small from the beginning, and larger products tell the zeros of K b: a
 // share nearTold of the tolerance, up to the most.
-const nearTold = 0.1
+const nearTold = 0.3
 
 // leastShare is the share of the mean of the products that each has at least. Far below it a pair would stay at an
 // edge, and no step leads on; larger shares would blur which entries of K b are 0.
