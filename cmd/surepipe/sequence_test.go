@@ -144,6 +144,24 @@ func TestImagesWithGaps(t *testing.T) {
 	}
 }
 
+// Nine values that are missing in a row, or at the end, are told of, and fewer are not.
+func TestLongGapsAreToldOf(t *testing.T) {
+	for _, c := range []struct{ from, to, want int }{{20, 29, 21}, {20, 28, 0}, {51, 60, 52}, {0, 9, 1}, {52, 60, 0}} {
+		y, rng := make([]float64, 60), rand.New(rand.NewPCG(1, 2))
+		for i := range y {
+			if y[i] = rng.NormFloat64(); i >= c.from && i < c.to || i == 40 {
+				y[i] = math.NaN()
+			}
+		}
+		got := fmt.Sprint(object(t, "run", "--problem", "trend1d", "--missing", "drop", "--sigma2", "1", "--lambda", "3",
+			"--data", npyFile(t, y, 60))["warnings"])
+		if told := strings.Contains(got, "long-gap"); told != (c.want > 0) ||
+			told && !strings.Contains(got, fmt.Sprintf("from place %d on", c.want)) {
+			t.Errorf("values %d to %d: %s", c.from, c.to, got)
+		}
+	}
+}
+
 // An image in colours with gaps is three images with gaps, and with one norm across its channels what a specification
 // with a mask says.
 func TestImagesInColoursMayHaveGaps(t *testing.T) {

@@ -109,7 +109,12 @@ var (
 	ValuesReplaced = row(Kind{Code: "values-replaced", Says: "missing values are replaced by the means of their " +
 		"columns"})
 	MissingValues = row(Kind{Code: "missing-values", Says: "values of a sequence are missing"})
-	MissingCodes  = row(Kind{Code: "missing-codes", Severity: Caution,
+	LongGap       = row(Kind{Code: "long-gap", Severity: Caution,
+		Says: "more values of a sequence are missing in a row, or at its end, than criteria are about: " +
+			"leave-one-out, GCV and cv are errors of a value whose neighbours are there, and inside such a gap, or " +
+			"beyond the last value, the error may be far larger",
+		Do: "take the fit there for a guess; choose by `--criterion cv --blocks N` with N the length of such a gap"})
+	MissingCodes = row(Kind{Code: "missing-codes", Severity: Caution,
 		Says: "a column of a table has a value of nines, such as -999 or 9999, far from all others, as where it " +
 			"stands for a missing one",
 		Do: "give `--na` with it, and `--missing`"})
