@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 	"surepipe/problems"
 	"surepipe/study"
 	"surepipe/study/load"
@@ -79,7 +80,7 @@ func dense(s sides, _ *Options) float64 {
 	if s.m < s.n {
 		copies = 5
 	}
-	return copies*s.m*s.n + 16*s.s*s.s + 60*s.d + 20e3
+	return copies*s.m*s.n + 16*s.s*s.s + min(s.d, parallel.Panel)*s.s + 60*s.d + 20e3
 }
 
 // sparse are fits by some of the columns, as many as the shorter side at weights near 0.
