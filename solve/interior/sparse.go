@@ -42,7 +42,7 @@ type sparseSystem struct {
 	index     []int32
 	own       []int64 // where the diagonal is
 	order     *cholesky.Analysis
-	soonest   bool // no other method comes first
+	near      bool // steps start near an estimate
 }
 
 // sparseBlock is K_g on the columns that it reads, and where the entries of K_g* J_g^{-1} K_g belong.
@@ -85,9 +85,9 @@ func newSparseSystem(p engine.Problem, of conditions) *sparseSystem {
 	if c == nil {
 		c = slices.Repeat([]float64{mean}, dim)
 	}
-	s := &sparseSystem{diagonal: diagonal{c}, k: k, columns: space.Transpose(k, dim), dim: dim, soonest: soonest(p)}
+	s := &sparseSystem{diagonal: diagonal{c}, k: k, columns: space.Transpose(k, dim), dim: dim}
 	if balls, ok := of.(*groupBalls); ok {
-		s.groups = balls.groups
+		s.groups, s.near = balls.groups, !soonest(p)
 	} else {
 		s.groups = alone(len(k.Indptr) - 1)
 	}
@@ -187,10 +187,11 @@ func (s *sparseSystem) eachColumn(f func(j int, readers []reader)) {
 	})
 }
 
-// small has steps start near an estimate where another method has found it at the same weight ([comesFirst]).
+// small has steps start near an estimate where another method has found it at the same weight ([comesFirst]), of norms
+// of groups. Of absolute values some multipliers have so far to go from there that the steps lead nowhere.
 func (s *sparseSystem) small() smallness {
 	small := productsWithout
-	if !s.soonest {
+	if s.near {
 		small.near, small.most = true, mostTold
 	}
 	return small

@@ -217,15 +217,7 @@ func TestDualBeforeInteriorPoints(t *testing.T) {
 // Between missing pixels of a photograph, where nothing but K holds b, some multipliers come so near to the edges of
 // their balls that a step leads nowhere, unless each product stays in proportion to the mean.
 func TestInteriorPointsStayAwayFromEdges(t *testing.T) {
-	file, err := os.Open(filepath.Join("..", "..", "testdata", "camera.png"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	photograph, err := png.Decode(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	photograph := camera(t)
 	const side, channels = 40, 3
 	dev := array.NewHost()
 	k := imaging.NewGradient([]int{side, side, channels}, []int{0, 1}, imaging.Reflecting)
@@ -239,9 +231,8 @@ func TestInteriorPointsStayAwayFromEdges(t *testing.T) {
 				continue
 			}
 			for c := range channels {
-				at := color.Gray16Model.Convert(photograph.At(left+i%side+5*c, top+i/side+5*c)).(color.Gray16)
 				seen = append(seen, i*channels+c)
-				values = append(values, float64(at.Y)/math.MaxUint16+0.1*rng.NormFloat64())
+				values = append(values, photograph(left+i%side+5*c, top+i/side+5*c)+0.1*rng.NormFloat64())
 			}
 		}
 		a, err := linops.NewSelection(dev, side*side*channels, seen)
@@ -262,5 +253,53 @@ func TestInteriorPointsStayAwayFromEdges(t *testing.T) {
 		}
 		sol.Release()
 		s.Release()
+	}
+}
+
+// Sums of absolute values of differences do not start near what the dual leaves, from where steps lead nowhere.
+func TestInteriorPointsOfAbsoluteValuesStartFar(t *testing.T) {
+	const side = 112
+	dev, photograph := array.NewHost(), camera(t)
+	for seed := range uint64(2) {
+		rng := rand.New(rand.NewPCG(seed, 6))
+		left, top := rng.IntN(256-side), rng.IntN(256-side)
+		values := make([]float64, side*side)
+		for i := range values {
+			values[i] = photograph(left+i%side, top+i/side) + 0.1*rng.NormFloat64()
+		}
+		for _, lambda := range []float64{1, 3, 9} {
+			p := solve.Problem{A: linops.Identity(side * side), K: imaging.NewGradient([]int{side, side}, nil,
+				imaging.Reflecting), R: prox.NewL1(lambda), Device: dev}
+			s, err := solve.New(context.Background(), "interior-point", p, solve.Options{Sigma2: 0.01, Tol: 1e-6})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sol, err := s.Solve(context.Background(), dev.Put(values, 1, len(values)), solve.From{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !sol.Converged || sol.Method != "" {
+				t.Errorf("seed %d, lambda %g: %q, %+v", seed, lambda, sol.Method, sol.Convergence)
+			}
+			sol.Release()
+			s.Release()
+		}
+	}
+}
+
+// camera is the brightness of a photograph, 256 x 256 pixels, from 0 to 1.
+func camera(t *testing.T) func(x, y int) float64 {
+	t.Helper()
+	file, err := os.Open(filepath.Join("..", "..", "testdata", "camera.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	photograph, err := png.Decode(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(x, y int) float64 {
+		return float64(color.Gray16Model.Convert(photograph.At(x, y)).(color.Gray16).Y) / math.MaxUint16
 	}
 }
