@@ -10,6 +10,7 @@ import (
 	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 	"surepipe/linops"
+	"surepipe/solve/internal/faces"
 	"surepipe/solve/restrict"
 )
 
@@ -98,7 +99,7 @@ func inverse(root blas64.General) []float64 {
 	for p := range first {
 		first[p] = root.Cols
 		for i, to := block(p); i < to; i++ {
-			first[p] = min(first[p], zeros(root.Data[i*root.Stride:][:root.Cols]))
+			first[p] = min(first[p], faces.Zeros(root.Data[i*root.Stride:][:root.Cols]))
 		}
 	}
 	parallel.For(parts*parts, func(k int) {
@@ -116,14 +117,4 @@ func inverse(root blas64.General) []float64 {
 			blas64.General{Rows: to - i, Cols: end - j, Stride: n, Data: out[i*n+j:]})
 	})
 	return out
-}
-
-// zeros is the number of zeros with which a row begins.
-func zeros(row []float64) int {
-	for i, v := range row {
-		if v != 0 {
-			return i
-		}
-	}
-	return len(row)
 }

@@ -57,7 +57,7 @@ func (w *workspace) diagonal() []float64 {
 // but for the order of its rows, to an image.
 func rowsTimes(a linops.Operator, by blas64.General) func(memory *[]float64, image blas64.General, from int) {
 	first := lists.Make(by.Rows, func(i int) int { // half of the entries are 0
-		return zeros(by.Data[i*by.Stride:][:by.Cols])
+		return faces.Zeros(by.Data[i*by.Stride:][:by.Cols])
 	})
 	stored := linops.StructureOf(a).Stored
 	if stored.IsZero() {

@@ -55,12 +55,9 @@ func NewScreened(_ context.Context, s engine.Task) (engine.Solver, error) {
 	return n, nil
 }
 
-const (
-	// leastWideEntries is the number of entries from which a product with a matrix in memory is worth the search
-	// for the columns that matter. At most d matter: sets of columnsPerActive times as many must be a small part
-	// of all.
-	leastWideEntries = 1 << 22
-)
+// leastWideEntries is the number of entries from which a product with a matrix in memory is worth the search for the
+// columns that matter. At most d matter: sets of columnsPerActive times as many must be a small part of all.
+const leastWideEntries = 1 << 22
 
 // Wide reports that a product with A is a pass over a matrix that is not in memory, or takes much longer than one
 // with the columns that matter.

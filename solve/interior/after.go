@@ -41,6 +41,7 @@ const soonPerSide = 4
 // factor are so fast that no other method comes first.
 const soonSparse = 1 << 13
 
+// soonest reports that interior points with a sparse factor come first.
 func soonest(p engine.Problem) bool {
 	_, dim := p.K.Dims()
 	return dim*max(1, prox.StructureOf(p.R).Balls.Channels) <= soonSparse

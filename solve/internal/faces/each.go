@@ -1,8 +1,6 @@
 package faces
 
 import (
-	"slices"
-
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 
@@ -79,10 +77,7 @@ func (f *factor) half(x blas64.General) {
 	parallel.Ranges(x.Rows, strip, func(lo, hi int) {
 		first := x.Cols
 		for i := lo; i < hi; i++ {
-			row := x.Data[i*x.Stride:][:first]
-			if at := slices.IndexFunc(row, func(v float64) bool { return v != 0 }); at >= 0 {
-				first = at
-			}
+			first = Zeros(x.Data[i*x.Stride:][:first])
 		}
 		if first < f.n {
 			blas64.Trsm(blas.Right, blas.NoTrans, 1, f.part(first, f.n), blas64.General{Rows: hi - lo,
@@ -95,4 +90,14 @@ func (f *factor) half(x blas64.General) {
 		blas64.Trsm(blas.Right, blas.Trans, 1, t, mu)
 		blas64.Gemm(blas.NoTrans, blas.NoTrans, -1, mu, f.rows(0), 1, x)
 	}
+}
+
+// Zeros is the number of zeros with which a row begins.
+func Zeros(row []float64) int {
+	for i, v := range row {
+		if v != 0 {
+			return i
+		}
+	}
+	return len(row)
 }
