@@ -163,7 +163,8 @@ type SweepPoint struct {
 // Points are yielded in order. The minimizer, the point of least SURE or of another criterion, is
 // yielded again at the end, with its estimate and the [Choice]. Where the Rule chooses another point,
 // that is yielded again after it, in ChosenStage, with its estimate. A point that is not Trusted is the
-// minimizer only if none is. Among equal values the one with the smallest weights is taken.
+// minimizer only if none is. Among equal values the one with the largest weights is
+// taken: the least of the weights at which everything is zero is where the first coefficient is about to leave it.
 //
 // Where each solve starts follows from the grid alone. All results are bit-identical for any
 // Parallel and Batch, and for a sweep that continues after another's Known points: it repeats the
@@ -279,7 +280,7 @@ func (c candidate) beats(d candidate) bool {
 	}
 	for a := len(c.Weights) - 1; a >= 0; a-- {
 		if c.Weights[a] != d.Weights[a] {
-			return c.Weights[a] < d.Weights[a]
+			return c.Weights[a] > d.Weights[a]
 		}
 	}
 	return false

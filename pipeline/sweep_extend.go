@@ -4,6 +4,10 @@ import (
 	"context"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"surepipe/prox"
 )
 
 // mostBeyond is how many points a sweep computes beyond an end of an axis at which the minimizer of the grid is.
@@ -53,11 +57,11 @@ func (s *sweep) extend(ctx context.Context, a, end int, at []float64, least *flo
 // edgeShare is the share of the value's standard error below which it does not matter what lies below an end.
 const edgeShare = 0.01
 
-// outermost is edge with 0 for axes along which there are points beyond the best that are not alike, or below whose end
-// nothing is left to gain.
-func (s *sweep) outermost(edge []int) []int {
+// outermost is edge with 0 for axes along which there are points beyond the best that are not alike, or beyond whose
+// end nothing is left to gain: null says that the best fit pays no penalty.
+func (s *sweep) outermost(edge []int, null bool) []int {
 	for a, end := range edge {
-		if levels, _ := s.settled(a, end); levels {
+		if levels, _ := s.settled(a, end); levels || null && end > 0 {
 			edge[a] = 0
 		}
 		for _, v := range s.values {
@@ -70,11 +74,52 @@ func (s *sweep) outermost(edge []int) []int {
 	return edge
 }
 
+// null reports whether r(K b) is 0 at a point but for rounding errors, as in the null model, so that b is the fit at
+// all larger weights too.
+func (s *sweep) null(p SweepPoint) bool {
+	if s.f.BlackBox != nil || p.solved.n == 0 {
+		return false
+	}
+	r, err := s.f.Regularizer(slices.Clone(p.Weights))
+	if err != nil {
+		return false
+	}
+	defer prox.Release(r)
+	value := prox.StructureOf(r).Value
+	if value == nil {
+		return false
+	}
+	b := slices.Clone(p.solved.list())
+	paid := func() float64 {
+		vector := s.f.Problem.Device.Put(b, 1, len(b))
+		defer vector.Free()
+		if k := s.f.Problem.K; k != nil {
+			rows, _ := k.Dims()
+			images := vector.Device().Alloc(1, rows)
+			defer images.Free()
+			k.Forward(images, vector)
+			return value(images)
+		}
+		return value(vector)
+	}
+	least := paid()
+	for j, size := 0, floats.Norm(b, math.Inf(1)); j < len(b); j, size = j+1, -size {
+		b[j] = size
+	}
+	return least <= nullShare*paid()
+}
+
+// nullShare bounds rounding errors of r(K b) where b is constant, or 0, against r at a vector of its size that
+// alternates.
+const nullShare = 1e-12
+
 // settled reports why steps beyond the best point, the last one towards that end of an axis, are not worth their work.
 // levels says that the value has nearly reached its limit at the weight 0: as it is linear in the weight there, what is
 // left is the fall from the point before times r / (1 - r), with r the ratio of the two weights. So a table whose best
-// fit is that of least squares needs no smaller weights. undecided says that the last step gained less than
-// decidedShare of the error of that difference: where the values go on like that, no step beyond decides anything.
+// fit is that of least squares needs no smaller weights. At the other end it has reached its limit where two
+// points have the same value: a fit at two weights pays no penalty, and is that at all larger ones. undecided says that
+// the last step gained less than decidedShare of the error of that difference: where the values go on like that, no
+// step beyond decides anything.
 func (s *sweep) settled(a, end int) (levels, undecided bool) {
 	near, before := math.Inf(1), SweepValue{}
 	for _, v := range s.values {
@@ -92,7 +137,8 @@ func (s *sweep) settled(a, end int) (levels, undecided bool) {
 		return false, false
 	}
 	fall := before.competes() - s.best.competes()
-	levels = end < 0 && fall > 0 && fall/math.Expm1(near) < edgeShare*s.best.StdErr
+	levels = end < 0 && fall > 0 && fall/math.Expm1(near) < edgeShare*s.best.StdErr ||
+		end > 0 && fall == 0 && s.f.BlackBox == nil
 	undecided = s.o.Estimate && s.o.Refine > 0 && len(s.grid) == 1 &&
 		fall < decidedShare*s.comparison().Difference(before.fit(), s.best.fit()).StdErr
 	return levels, undecided

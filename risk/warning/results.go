@@ -140,8 +140,7 @@ var (
 		Do: "see the warnings of these points; for a wide table choose by `--criterion cv`"})
 	Edge = row(Kind{Code: "edge-of-grid", Severity: Caution,
 		Says: "the minimizer is at an end of the grid, beyond which nothing is known to be worse",
-		Do: "extend the grid, further than the sweep itself has gone; where the criterion is the same beyond, the " +
-			"data ask for no more"})
+		Do:   "extend the grid, further than the sweep itself has gone"})
 	FallsBack = row(Kind{Code: "criterion-undefined", Severity: Caution,
 		Says: "the default criterion is not defined at any point of the grid, or next to its least, and " +
 			"cross-validation takes its place",
