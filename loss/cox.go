@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
 	"surepipe/internal/numerics/elementary"
 )
@@ -158,6 +160,7 @@ type coxSums struct {
 	riskX, eventX, innerX, tiedX     []float64
 	count                            []float64
 	sum, sumX                        tournament
+	terms                            []float64 // of the value
 }
 
 func (l *Cox) take() *coxSums {
@@ -336,23 +339,22 @@ func (l *Cox) expected(s *coxSums, i int) float64 {
 	return a * s.theta[i]
 }
 
+// value adds terms of both signs whose sum is far less than theirs: a line search compares values that differ by less
+// than the rounding errors of plain sums.
 func (l *Cox) value(s *coxSums, out int) float64 {
-	sum := 0.0
+	s.terms = s.terms[:0]
 	for g := range l.first[:len(l.first)-1] {
-		l.terms(s, g, func(share, _, at float64) {
-			if at > 0 {
-				sum += share * math.Log(at)
-			} else {
-				sum = math.Inf(1)
-			}
-		})
+		l.terms(s, g, func(share, _, at float64) { s.terms = append(s.terms, share*math.Log(max(at, 0))) })
 	}
 	for i, y := range s.y {
 		if w := l.weightOf(i, out); y > 0 && w > 0 {
-			sum -= w * s.z[i]
+			s.terms = append(s.terms, -w*s.z[i])
 		}
 	}
-	return sum
+	if slices.Contains(s.terms, math.Inf(-1)) { // the logarithm of 0
+		return math.Inf(1)
+	}
+	return floats.SumCompensated(s.terms)
 }
 
 // Value returns l(z; y), +Inf where the values of z differ by more than exp can tell.
