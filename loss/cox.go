@@ -64,7 +64,7 @@ func NewCox(o Observed, efron bool) (*Cox, error) {
 		l.arrange()
 	}
 	l.known = Structure{Name: name, Check: l.check, Least: l.least, Likelihood: true, Unit: 1, Coupled: l, Joint: l,
-		Size: events, Together: l.together}
+		Size: events, Together: l.together, Chained: l.until == nil}
 	l.known.Pick = func(rows []int) (Structured, error) { return NewCox(l.o.pick(rows), l.efron) }
 	return l, nil
 }

@@ -49,7 +49,7 @@ type coxRoot struct {
 func (l *Cox) chain(s *coxSums) *coxRoot {
 	n := len(l.order)
 	r := &coxRoot{order: make([]int, 0, n), theta: make([]float64, n), upto: make([]float64, n),
-		row: make([]float64, n)}
+		row: make([]float64, n), first: make([]int, 0, n+1), before: make([]float64, 0, n), own: make([]float64, 0, n)}
 	for k, from := range l.strata[:len(l.strata)-1] {
 		sum := 0.0
 		r.fresh = append(r.fresh, len(r.before))

@@ -40,6 +40,8 @@ type Structure struct {
 	// alone; else nil.
 	Coupled Coupled
 	Joint   Joint
+	// Chained says that Coupled.Root and its products take operations in proportion to the length of z.
+	Chained bool
 	// Each is the number of consecutive entries of z and y that belong to one observation, 0 for one. Parts sets each
 	// dst_i to the loss of the observation to which entry i belongs, on the host. dst may be z. It is nil where the
 	// loss is quadratic or its observations do not stand alone; where Each is not 0 it is known for others.

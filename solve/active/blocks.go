@@ -138,10 +138,3 @@ func (r *blockRoots) InverseAdjoint(dst, v []float64) {
 		}
 	})
 }
-
-// on applies one of these to a vector on the device.
-func (r *blockRoots) on(dst, v array.Batch, of func(dst, v []float64)) {
-	host := v.ToHost()
-	of(host, host)
-	r.dev.Upload(dst, host)
-}

@@ -8,6 +8,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/loss"
 	"surepipe/solve/engine"
 )
 
@@ -30,22 +31,24 @@ type heldWeights struct {
 	value float64     // of the loss there
 	size  float64     // the norm of the loss's slope at 0
 
-	// blocks take the place of the weights where the second derivative of the loss has blocks; else nil.
-	blocks *blockRoots
+	// factor takes the place of the weights where that of the second derivative of the loss is in reach, with the order
+	// of its blocks, 0 for none; else nil.
+	factor loss.Root
+	each   int
 }
 
 func (h *heldWeights) operator(a linops.Operator) linops.Operator {
-	if h.blocks != nil {
-		return engine.NewRooted(a, h.blocks, h.blocks.each)
+	if h.factor != nil {
+		return engine.NewRooted(a, h.factor, h.each)
 	}
 	return engine.NewWeightedRows(a, h.root, h.host, nil)
 }
 
 // target replaces z by sqrt(w) z - l'/sqrt(w), with the slopes l'.
 func (h *heldWeights) target(z, slope []float64) {
-	if h.blocks != nil {
-		h.blocks.Forward(z, z)
-		h.blocks.InverseAdjoint(slope, slope)
+	if h.factor != nil {
+		h.factor.Forward(z, z)
+		h.factor.InverseAdjoint(slope, slope)
 		floats.Sub(z, slope)
 		return
 	}
@@ -58,19 +61,25 @@ func (h *heldWeights) target(z, slope []float64) {
 
 // unweighted sets dst to z for sqrt(w) z, and unweightedAdjoint sets it to v/sqrt(w).
 func (h *heldWeights) unweighted(dst, z array.Batch) {
-	if h.blocks != nil {
-		h.blocks.on(dst, z, h.blocks.Inverse)
+	if h.factor != nil {
+		h.onHost(dst, z, h.factor.Inverse)
 		return
 	}
 	dst.Device().Mul(dst, z, h.inverse)
 }
 
 func (h *heldWeights) unweightedAdjoint(dst, v array.Batch) {
-	if h.blocks != nil {
-		h.blocks.on(dst, v, h.blocks.InverseAdjoint)
+	if h.factor != nil {
+		h.onHost(dst, v, h.factor.InverseAdjoint)
 		return
 	}
 	dst.Device().Mul(dst, v, h.inverse)
+}
+
+func (h *heldWeights) onHost(dst, v array.Batch, of func(dst, v []float64)) {
+	host := v.ToHost()
+	of(host, host)
+	dst.Device().Upload(dst, host)
 }
 
 // heldBy takes the weights that a path holds for solves of this family at y; nil where there are

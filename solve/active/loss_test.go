@@ -158,6 +158,35 @@ func checkL1(t *testing.T, seed uint64, c lossProblem, lambda float64, sol *solv
 	}
 }
 
+// Steps on the likelihood of times of events have its second derivative, not the diagonal above it, with which they end
+// slowly where risk sets differ in their means: columns that are far from 0, one of which the times follow.
+func TestNewtonStepsOnTimes(t *testing.T) {
+	const d, p = 400, 4
+	dev, rng := array.NewHost(), rand.New(rand.NewPCG(8, 9))
+	arraytest.NoLeak(t, dev)
+	for _, strata := range []float64{1, 3} {
+		x, y, o := make([]float64, d*p), make([]float64, d), loss.Observed{}
+		for i := range d {
+			for j := range p {
+				x[i*p+j] = 3 + rng.NormFloat64()
+			}
+			y[i] = float64(rng.IntN(2))
+			o.Time = append(o.Time, math.Ceil(50*math.Exp(-1.5*x[i*p]+rng.NormFloat64())))
+			o.Strata = append(o.Strata, math.Floor(strata*rng.Float64()))
+		}
+		l, err := loss.NewCox(o, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, on := roomtest.Dense(t, dev, d, p, x), roomtest.On(t, dev, y)
+		sol := roomtest.At(t, roomtest.NewSolver(t, "active-set", solve.Problem{A: a, Loss: l, R: prox.NewL1(2),
+			Device: dev}, solve.Options{}), on)
+		if !sol.Converged || sol.Iterations > 10 {
+			t.Errorf("%g strata: %+v", strata, sol.Convergence)
+		}
+	}
+}
+
 // With classes that a plane separates a logistic fit has no limit as the weight falls: the solve ends
 // all the same, with finite numbers, at any weight.
 func TestSeparatedClassesEnd(t *testing.T) {

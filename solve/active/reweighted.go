@@ -8,6 +8,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/numerics/steps"
+	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/progress"
 	"surepipe/prox"
@@ -248,7 +249,7 @@ func (r *newtonOnLoss) judge(ctx context.Context) (done bool, err error) {
 }
 
 // weigh chooses the weights w, and sets rhs to sqrt(w) z - l'/sqrt(w).
-func (r *newtonOnLoss) weigh() {
+func (r *newtonOnLoss) weigh() error {
 	root, slope, other := r.host[0], r.host[1], r.host[2]
 	r.dev.Download(slope, r.now.Slope)
 	r.dev.Download(other, r.now.Curve)
@@ -267,12 +268,29 @@ func (r *newtonOnLoss) weigh() {
 		root[i], more[i] = math.Sqrt(c), c-curve
 	}
 	r.drop()
-	p := r.n.s.Problem
 	r.held = newHeldWeights(r.dev, r.n.s.Family, r.observed, root)
-	r.held.blocks = blocksOf(p.Loss, p.A, r.now.Z, r.y, other, more)
+	if err := r.factor(other, more); err != nil {
+		return err
+	}
 	r.dev.Download(other, r.now.Z)
 	r.held.target(other, slope)
 	r.dev.Upload(r.rhs, other)
+	return nil
+}
+
+// factor takes the factor of the second derivative for the weights where it is in reach. The factor of a loss whose
+// observations do not stand alone knows no bound of their moves: after a step that was cut short the diagonal above the
+// second derivative serves again. A constant of such a loss is not determined, and chord steps would lose it.
+func (r *newtonOnLoss) factor(curve, more []float64) (err error) {
+	h, p := r.held, r.n.s.Problem
+	if a := linops.StructureOf(p.A); r.n.known.Chained && !r.cut && a.SparseRows == nil && a.Shifted == nil {
+		h.factor, err = r.n.known.Coupled.Root(r.now.Z, r.y)
+		h.inverse.Free()
+		h.inverse = array.Batch{}
+	} else if blocks := blocksOf(p.Loss, p.A, r.now.Z, r.y, curve, more); blocks != nil {
+		h.factor, h.each = blocks, blocks.each
+	}
+	return err
 }
 
 func (r *newtonOnLoss) drop() {
@@ -300,7 +318,9 @@ func (r *newtonOnLoss) step(ctx context.Context) (moved bool, err error) {
 			return moved, err
 		}
 	}
-	r.weigh()
+	if err := r.weigh(); err != nil {
+		return false, err
+	}
 	tol := r.n.s.Options.Tol
 	tol = max(min(stepShare*tol, r.loosest), min(r.loosest, stepShare*r.Convergence.Optimality), engine.TightestTol)
 	b, err := r.minimum(ctx, sparse, tol)
