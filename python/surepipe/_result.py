@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ._errors import InputError
 from ._warnings import heard
 
 WEIGHTS = ("lambda", "lambda2", "gamma")
@@ -16,6 +17,15 @@ WEIGHTS = ("lambda", "lambda2", "gamma")
 def number(v):
     """A number of the JSON, in which infinity is a text and what is not defined null."""
     return math.nan if v is None else float(v)
+
+
+def of_one_weight(record, asked, first):
+    """The criterion of a fit at one weight: the one that is asked for, or the first one that is known."""
+    known = [c for c in (*first, "aic", "bic") if record.get(c) is not None]
+    if asked and asked not in known:
+        raise InputError(f"criterion is {asked}, which is not known of one weight: expected {', '.join(known)}, or a grid "
+                         "of weights", "criterion", asked, ", ".join(known))
+    return asked or next((c for c in known if c in first), None)
 
 
 def _bar(x):

@@ -10,8 +10,7 @@ from sklearn.utils.validation import (_check_sample_weight, check_array, check_i
 
 from ._api import ask, grid_of, is_grid, labels, numbers, options_of, swept
 from ._client import Request
-from ._errors import InputError
-from ._result import Path, _flat
+from ._result import Path, _flat, of_one_weight
 from ._warnings import tell
 
 try:  # scikit-learn 1.6
@@ -135,11 +134,7 @@ class _Regression(BaseEstimator):
                    "optimism_": of.optimism, "audit_": of.summary.get("audit"), "warnings_": of.warnings}
         else:
             record = _flat(fit.result)
-            known = [c for c in ("lgo", "sure", "gcv", "alo", "aic", "bic") if record.get(c) is not None]
-            if criterion and criterion not in known:
-                raise InputError(f"criterion is {criterion}, which is not known of one weight: expected "
-                                 f"{', '.join(known)}, or a grid of weights", "criterion", criterion, ", ".join(known))
-            name = criterion or next(iter(c for c in known if c not in ("aic", "bic")), None)
+            name = of_one_weight(record, criterion, ("lgo", "sure", "gcv", "alo"))
             out = {"path_": None, "criterion_": name, "risk_": record.get(name),
                    "risk_stderr_": record.get(f"{name}_stderr"),
                    "optimism_": math.nan, "audit_": fit.get("audit"), "warnings_": fit.warnings}

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ._api import WANTED, grid_of, is_grid, numbers, run, sweep
+from ._result import _flat, of_one_weight
 
 try:
     from sklearn.base import BaseEstimator
@@ -21,17 +22,19 @@ class _Matrix(BaseEstimator):
         grids = {k: grid_of(w) for k, w in grids.items()}
         options = {k: v for k, v in {**options, **grids, "sigma2": self.sigma2, **(self.options or {})}.items()
                    if v is not None}
+        criterion = None if self.criterion == "auto" else self.criterion
         if any(w is None or is_grid(w) for w in grids.values()):
-            criterion = None if self.criterion == "auto" else self.criterion
             self.path_ = sweep(problem, data=Y, criterion=criterion, **options)
             fit, self.criterion_ = self.path_.fit, self.path_.criterion
             self.risk_, self.risk_stderr_ = self.path_.value, self.path_.stderr
             self.warnings_, self.audit_ = self.path_.warnings, self.path_.summary.get("audit")
         else:
-            fit = run(problem, data=Y, **{k: v for k, v in options.items() if k not in WANTED})
+            alo = {"alo": True} if criterion == "alo" else {}
+            fit = run(problem, data=Y, **{k: v for k, v in options.items() if k not in WANTED}, **alo)
             self.path_, self.warnings_, self.audit_ = None, fit.warnings, fit.get("audit")
-            self.criterion_ = next((c for c in ("sure", "alo", "gcv") if fit.get(c) is not None), None)
-            self.risk_, self.risk_stderr_ = fit.get(self.criterion_), fit.get(f"{self.criterion_}_stderr")
+            record = _flat(fit.result)
+            self.criterion_ = of_one_weight(record, criterion, ("sure", "alo", "gcv"))
+            self.risk_, self.risk_stderr_ = record.get(self.criterion_), record.get(f"{self.criterion_}_stderr")
         self.fit_, self.lambda_, self.df_ = fit, float(fit["lambda"]), float(fit["df"])
         return fit
 

@@ -45,6 +45,18 @@ def test_a_completion_fills_gaps():
         surepipe.MatrixCompletion().fit(LOW)
 
 
+def test_a_matrix_at_one_weight_has_the_criterion_asked_for():
+    Y = LOW + 0.3 * rng.normal(size=LOW.shape)
+    robust = surepipe.RobustPCA(5.0, 1.0, criterion="gcv").fit(Y)
+    assert robust.criterion_ == "gcv" and robust.risk_ == robust.fit_["gcv"]
+    Y[rng.random(Y.shape) < 0.3] = np.nan
+    for criterion in ("gcv", "alo", "bic"):
+        e = surepipe.MatrixCompletion(5.0, criterion=criterion).fit(Y)
+        assert e.criterion_ == criterion and e.risk_ == e.fit_[criterion]
+    with pytest.raises(surepipe.InputError, match="criterion is cv, which is not known of one weight"):
+        surepipe.MatrixCompletion(5.0, criterion="cv").fit(Y)
+
+
 def test_missing_entries_are_nan_masked_or_not_stored():
     sparse, pd = pytest.importorskip("scipy.sparse"), pytest.importorskip("pandas")
     gaps = rng.random(LOW.shape) < 0.3
