@@ -138,8 +138,8 @@ func (c *kronecker) multiply(w product.Direction, dst, x array.Batch) {
 }
 
 func (c *kronecker) products(dst array.Batch, b Operator) bool {
-	other, ok := b.(*kronecker)
-	if !ok || other.k != c.k {
+	other := kroneckerOf(b)
+	if other == nil || other.k != c.k {
 		return false
 	}
 	_, p := c.a.Dims()
@@ -172,9 +172,9 @@ func (c *kronecker) products(dst array.Batch, b Operator) bool {
 // BlockProducts sets dst to A* H B for operators of [Kronecker] on the same rows and k, where H has a symmetric k x k
 // block h_i, row-major, for each row i of what is multiplied there; it returns false and does nothing for others.
 func BlockProducts(dst array.Batch, a, b Operator, h []float64) bool {
-	c, ok := a.(*kronecker)
-	other, too := b.(*kronecker)
-	if !ok || !too || other.k != c.k || !c.a.s.Entries.Known || !other.a.s.Entries.Known || c.p == 0 || other.p == 0 {
+	c, other := kroneckerOf(a), kroneckerOf(b)
+	if c == nil || other == nil || other.k != c.k || !c.a.s.Entries.Known || !other.a.s.Entries.Known ||
+		c.p == 0 || other.p == 0 {
 		return false
 	}
 	left := c.outcomes()
@@ -386,12 +386,40 @@ func (c *kronecker) innerRows(rows []int) []int {
 	return inner
 }
 
-// KroneckerOf returns A and k of an operator A (x) I; nil for others.
-func KroneckerOf(a Operator) (inner Operator, k int) {
-	if c, ok := a.(*kronecker); ok && c.s == nil {
-		if _, p := c.a.Dims(); len(c.at) == p*c.k && c.k > 1 {
-			return c.a.Operator, c.k
+// Outcomes is k where the columns of A are those of X (x) I for the k x k identity, in units that are the same for all
+// outcomes of a column: coordinate j is outcome j%k of column j/k. It is 0 for other operators.
+func Outcomes(a Operator) int {
+	c := kroneckerOf(a)
+	if c == nil || !c.whole() {
+		return 0
+	}
+	for j, s := range c.s {
+		if s != c.s[j-j%c.k] {
+			return 0
 		}
 	}
+	return c.k
+}
+
+// KroneckerOf returns A and k of an operator A (x) I; nil for others.
+func KroneckerOf(a Operator) (inner Operator, k int) {
+	if c := kroneckerOf(a); c != nil && c.s == nil && c.whole() {
+		return c.a.Operator, c.k
+	}
 	return nil, 0
+}
+
+// kroneckerOf is an operator of that kind, also on all of R^p; nil for others.
+func kroneckerOf(a Operator) *kronecker {
+	if all, ok := a.(*combined); ok {
+		a = all.Operator
+	}
+	c, _ := a.(*kronecker)
+	return c
+}
+
+// whole reports that it has all columns, of several outcomes.
+func (c *kronecker) whole() bool {
+	_, p := c.a.Dims()
+	return c.k > 1 && len(c.at) == p*c.k
 }

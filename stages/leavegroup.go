@@ -49,12 +49,12 @@ type blocks func(places []int) (*risk.Block, error)
 // blocks are those of the derivative of the problem that was asked for, for units of observations.
 func (j *Job) blocks(ctx context.Context, t Together) (blocks, error) {
 	d, known := len(j.Y), j.solution.Linearization.Closed()
-	if each := loss.StructureOf(j.problem.Loss).Each; t.Units*each == d && known.Blocks != nil && !j.rewritten() {
+	if each := loss.StructureOf(j.problem.Loss).Each; t.Units*each == d && known.Blocks != nil {
 		all, err := known.Blocks(each)
 		if err != nil {
 			return nil, err
 		}
-		if all != nil {
+		if all = j.asked(engine.Closed{Blocks: all}).Blocks; all != nil {
 			return func(places []int) (*risk.Block, error) {
 				return risk.BlockFrom(mat.NewDense(each, each, all[places[0]*each:][:each*each]))
 			}, nil

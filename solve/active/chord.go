@@ -10,6 +10,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/lists"
 	"surepipe/internal/numerics/steps"
+	"surepipe/linops"
 	"surepipe/solve/engine"
 	"surepipe/solve/restrict"
 )
@@ -415,7 +416,7 @@ func (r *newtonOnLoss) hold(ctx context.Context) error {
 		return err
 	}
 	a := solver.(*activeSet)
-	w := newWorkspace(held.family, &a.splitting, r.y.N(), dim)
+	w := newWorkspace(held.family, &a.splitting, r.y.N(), dim, linops.Outcomes(a.Task.Problem.A))
 	set = a.closure(set)
 	if err := w.extend(ctx, r.dev, a, set); err != nil {
 		w.Release()

@@ -8,6 +8,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/lists"
+	"surepipe/linops"
 	"surepipe/progress"
 	"surepipe/prox"
 	"surepipe/solve/engine"
@@ -128,7 +129,7 @@ func (n *newton) keep(path *engine.Path) {
 
 func (n *newton) open(ctx context.Context) error {
 	d, dim := n.s.Task.Problem.A.Dims()
-	n.workspace = newWorkspace(n.s.Task.Family, &n.s.splitting, d, dim)
+	n.workspace = newWorkspace(n.s.Task.Family, &n.s.splitting, d, dim, linops.Outcomes(n.s.Task.Problem.A))
 	n.workspace.y = n.y.ToHost()
 	return n.workspace.know(ctx, n.s)
 }

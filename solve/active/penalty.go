@@ -58,7 +58,7 @@ func (s *splitting) halfLine(j int) bool { return s.positive != nil && s.positiv
 func (s *splitting) of(set []int) faces.Penalty {
 	p := faces.Penalty{W: lists.Map(set, s.w.At), Q: lists.Map(set, s.q.At), Positive: lists.Map(set, s.halfLine)}
 	if s.owner != nil {
-		p.Group = lists.Pick(s.owner, set)
+		p.Group, p.Of = lists.Pick(s.owner, set), set
 	}
 	return p
 }

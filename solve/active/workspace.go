@@ -61,14 +61,14 @@ type program interface {
 	Half(x []float64, k int) blas64.General
 }
 
-func newWorkspace(family *engine.Family, s *splitting, d, dim int) *workspace {
+func newWorkspace(family *engine.Family, s *splitting, d, dim, outcomes int) *workspace {
 	w := &workspace{family: family, hostB: make([]float64, dim), hostZ: make([]float64, d), hostG: make([]float64, dim),
 		place: make([]int, dim), parts: new(restrict.Parts)}
 	for j := range w.place {
 		w.place[j] = -1
 	}
 	if s.owner != nil {
-		w.p = new(faces.Groups)
+		w.p = &faces.Groups{Outcomes: outcomes}
 	} else {
 		w.separate = new(faces.Program)
 		w.p = w.separate

@@ -49,6 +49,8 @@ type Closed struct {
 	Diagonal []float64
 	// Root holds R with D = R* R, k x d and row-major. What is nil is not known, and a D of 0 has no rows.
 	Root []float64
+	// Blocks are the diagonal blocks of equal order, d of these by the order of one in all, row-major.
+	Blocks []float64
 	// Determined marks observations whose fit is their value, whatever the others are: without one of them something
 	// in the fit is not known. D_ii is 1 there. It is nil where there are none, and must not be modified.
 	Determined []bool

@@ -115,6 +115,23 @@ func (r *projected) Closed(c engine.Closed) engine.Closed {
 			c.Root = slices.Concat(c.Root, root)
 		}
 	}
+	if c.Blocks != nil {
+		c.Blocks = addBlocks(c.Blocks, r.pi.Root(), len(r.pi.Diagonal()))
+	}
 	c.Determined = r.pi.Determined()
 	return c
+}
+
+// addBlocks adds the diagonal blocks of R* R, R with rows of length d; nil where R is not known.
+func addBlocks(blocks, root []float64, d int) []float64 {
+	if root == nil {
+		return nil
+	}
+	sum, k := slices.Clone(blocks), len(blocks)/d
+	for ; len(root) > 0; root = root[d:] {
+		for i, v := range root[:d] {
+			floats.AddScaled(sum[i*k:(i+1)*k], v, root[i-i%k:][:k])
+		}
+	}
+	return sum
 }

@@ -263,6 +263,11 @@ func (c *rewriting) derivative(got, want *mat.Dense) error {
 		var product mat.Dense
 		product.Mul(r.T(), r)
 		c.same("R* R of Root", &product, want)
+		if closed.Blocks == nil {
+			return errors.New("Closed has a root, and no blocks")
+		}
+		c.same("the blocks", mat.NewVecDense(len(closed.Blocks), closed.Blocks),
+			mat.NewVecDense(len(wanted.Blocks), wanted.Blocks))
 	}
 	for i, v := range wanted.Diagonal {
 		marked := closed.Determined != nil && closed.Determined[i]
@@ -310,6 +315,13 @@ func closedOf(s *mat.Dense) engine.Closed {
 		for j := range d {
 			c.Frobenius2 += s.At(i, j) * s.At(j, i)
 		}
+	}
+	order := 2 // the least divisor of d
+	for order < d && d%order > 0 {
+		order++
+	}
+	for i := range d {
+		c.Blocks = append(c.Blocks, s.RawRowView(i)[i-i%order:][:order]...)
 	}
 	return c
 }

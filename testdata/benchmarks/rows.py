@@ -210,6 +210,16 @@ def losses(d, p, loss, r=0.5):
     np.savez("data.npz", X=x, y=y, time=np.minimum(time, censored))
 
 
+def shared(d=1000, p=200, k=10):
+    """Ten responses of which a tenth of the columns, correlated with those beside them, says something."""
+    rng = np.random.default_rng(1)
+    x, b = correlated(rng, d, p, 0.9), np.zeros((p, k))
+    b[rng.choice(p, p // 10, False)] = rng.standard_normal((p // 10, k))
+    y = x @ b + 3 * rng.standard_normal((d, k))
+    np.save("X.npy", x)
+    np.save("y.npy", y)
+
+
 def words(d=20000, p=47000):
     """Texts of about 75 words, by how rare these are, each of length 1, in two classes: rcv1's shape."""
     rng = np.random.default_rng(5)
@@ -235,7 +245,7 @@ read <- function(file, columns) {
     f <- file(file, "rb"); on.exit(close(f)); seek(f, 128)
     matrix(readBin(f, "double", (file.size(file) - 128) / 8), ncol = columns, byrow = TRUE)
 }
-y <- read("y.npy", if ("%(family)s" == "cox") 2 else 1)
+y <- read("y.npy", %(columns)d)
 if ("%(family)s" == "cox") colnames(y) <- c("time", "status")
 x <- if (file.exists("X.mtx")) as(readMM("X.mtx"), "CsparseMatrix") else read("X.npy", file.size("X.npy") %%/%% 8 %%/%% nrow(y))
 glmnet.control(fdev = 0)
@@ -243,10 +253,10 @@ cat(system.time(glmnet(x, y, "%(family)s", standardize = FALSE, thresh = 1e-10, 
 """
 
 
-def glmnet(family, grid="nlambda = 100"):
-    """The seconds of glmnet's path at thresh 1e-10, the fit alone."""
+def glmnet(family, grid="nlambda = 100", columns=1):
+    """The seconds of glmnet's path at thresh 1e-10, the fit alone; y has so many columns."""
     def run(*_):
-        text = script % dict(family=family, grid=grid)
+        text = script % dict(family=family, grid=grid, columns=columns)
         return float(subprocess.run(["Rscript", "-e", text], stdout=subprocess.PIPE, check=True, text=True).stdout), "glmnet {:.1f} s"
     return run
 
@@ -279,10 +289,12 @@ rows = {
     "response": (lambda p: responses(1), path, None),
     "responses-50": (lambda p: responses(50), path, None),
     "responses-50-mapped": (lambda p: responses(50), path + " --storage mapped", None),
+    "responses-shared": (lambda p: shared(), "sweep --problem group-lasso --X X.npy --y y.npy --loss mgaussian --refine 0",
+                         glmnet("mgaussian", columns=10)),
     "logistic-tall": (lambda p: losses(100000, 50, "logistic"), f"{arrays} logistic", glmnet("binomial")),
     "poisson-tall": (lambda p: losses(100000, 50, "poisson"), f"{arrays} poisson", glmnet("poisson")),
     "multinomial": (lambda p: losses(10000, 50, "multinomial"), f"{arrays} multinomial", glmnet("multinomial")),
-    "cox": (lambda p: losses(20000, 50, "cox"), "sweep --problem lasso --loss cox --data data.npz --criterion aic", glmnet("cox")),
+    "cox": (lambda p: losses(20000, 50, "cox"), "sweep --problem lasso --loss cox --data data.npz --criterion aic", glmnet("cox", columns=2)),
     "logistic-5000": (lambda p: losses(5000, 5000, "logistic", 0.6), f"{arrays} logistic {fifty}", glmnet("binomial", ratio)),
     "logistic-sparse": (lambda p: words(), f"{arrays} logistic {fifty}".replace("X.npy", "X.npz"), glmnet("binomial", ratio)),
     "lasso-0.01max": (table("2500", "5000"), "run --problem lasso --data data.npz --lambda 0.01max", glmnet("gaussian", "lambda.min.ratio = 0.01")),

@@ -41,6 +41,16 @@ func Defer(known Closed, d, n int, make func(ctx context.Context) (System, error
 		}
 		return system.Closed().Root()
 	}
+	s.closed.Blocks = func(order int) ([]float64, error) {
+		system, err := s.ready(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		if blocks := system.Closed().Blocks; blocks != nil {
+			return blocks(order)
+		}
+		return nil, nil
+	}
 	columns, rows := float64(n), float64(d)
 	s.closed.DiagonalFlops = 3*columns*columns*rows + columns*columns*columns
 	return s

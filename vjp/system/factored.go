@@ -71,14 +71,16 @@ type onSpace struct {
 func Factor(ctx context.Context, dev array.Device, e Equations) (System, Fit, error) {
 	d, n := e.M.Dims()
 	if s := e.kronecker(dev); s != nil {
-		trace, frobenius2 := s.traces()
+		trace, frobenius2 := s.Traces()
 		on := onSpace{direct{Base{d: d, Held: Held{e.M}}}, e.M, e.Space, n}
 		made := &inverted{onSpace: on}
 		var held Held
-		made.times, held = s.on(dev)
+		columns, _ := s.M.Dims()
+		made.times, held = onDevice(dev, s, n/columns)
 		made.Hold(held)
-		made.know(dev, Conditioned(trace, frobenius2, s.condition, d, n))
-		return made, Fit{" by Cholesky's method on the columns", Sensitive(e.Q == nil, e.Optimality, s.condition)}, nil
+		made.know(dev, Conditioned(trace, frobenius2, s.Condition, d, n))
+		made.closed.Blocks = e.blocksOf(dev, s, n/columns)
+		return made, Fit{" by Cholesky's method on the columns", Sensitive(e.Q == nil, e.Optimality, s.Condition)}, nil
 	}
 	if e.Gram == nil {
 		progress.From(ctx)(progress.Report{Stage: progress.Gram, Steps: n})

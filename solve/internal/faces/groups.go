@@ -28,14 +28,18 @@ type Groups struct {
 	bound   []float64 // of the largest eigenvalue of G_gg; 0 where the columns are 0
 	key     map[int]int
 
-	// f is the factor of G + Q at b = at, for some columns, with unit on both sides. other says that it
-	// is that of other weights, and singular that it needed a ridge.
-	f        factor
-	columns  []int
-	at, unit []float64
-	other    bool
-	singular bool
-	loose    []bool // groups that the last step moved far
+	// Outcomes is k where the coordinates are those of X (x) I for the k x k identity, and 0 elsewhere; of has the
+	// numbers of the coordinates there.
+	Outcomes int
+	of       []int
+
+	// inverse is that of G + Q at b = at, for some columns. other says that it is that of other weights.
+	inverse inverse
+	dense   dense
+	columns []int
+	at      []float64
+	other   bool
+	loose   []bool // groups that the last step moved far
 }
 
 // Extend adds coordinates at b = 0 with a penalty and a gradient. The caller then fills in their rows
@@ -46,6 +50,7 @@ func (p *Groups) Extend(more Penalty, grad []float64) {
 	}
 	first := len(p.B)
 	p.grow(grad)
+	p.of = append(p.of, more.Of...)
 	for i, g := range more.Group {
 		at, ok := p.key[g]
 		if !ok {
@@ -91,7 +96,7 @@ func (p *Groups) Reweight(to Penalty) (moved bool) {
 	p.Steps = 0
 	for g, list := range p.members {
 		p.w[g] = to.W[list[0]]
-		if math.IsInf(p.w[g], 1) && norm(p.of(p.B, g)) > 0 {
+		if math.IsInf(p.w[g], 1) && norm(p.part(p.B, g)) > 0 {
 			p.shift(g, make([]float64, len(list)))
 			moved = true
 		}
@@ -101,7 +106,7 @@ func (p *Groups) Reweight(to Penalty) (moved bool) {
 	return moved
 }
 
-func (p *Groups) of(x []float64, g int) []float64 {
+func (p *Groups) part(x []float64, g int) []float64 {
 	return lists.Pick(x, p.members[g])
 }
 
@@ -147,7 +152,7 @@ func (p *Groups) descend(g int) float64 {
 
 // ahead is the minimum of the upper bound in one group without the penalty.
 func (p *Groups) ahead(g int) []float64 {
-	x := p.of(p.B, g)
+	x := p.part(p.B, g)
 	for i, j := range p.members[g] {
 		x[i] -= p.Grad[j] / p.bound[g]
 	}
@@ -191,9 +196,9 @@ func (p *Groups) sweep(all bool) (changed bool) {
 		x := p.ahead(g)
 		switch {
 		case all || p.loose[g]:
-		case norm(p.of(p.B, g)) == 0 && !(p.pull(g) > p.Floor):
+		case norm(p.part(p.B, g)) == 0 && !(p.pull(g) > p.Floor):
 			continue
-		case norm(p.of(p.B, g)) > 0 && !(norm(x) <= p.w[g]/p.bound[g]):
+		case norm(p.part(p.B, g)) > 0 && !(norm(x) <= p.w[g]/p.bound[g]):
 			continue
 		}
 		p.loose[g] = false
@@ -212,7 +217,7 @@ func (p *Groups) sweep(all bool) (changed bool) {
 		}
 	}
 	for _, g := range list {
-		changed = changed || p.in[p.members[g][0]] != (norm(p.of(p.B, g)) > 0)
+		changed = changed || p.in[p.members[g][0]] != (norm(p.part(p.B, g)) > 0)
 	}
 	if changed {
 		p.list()

@@ -3,8 +3,11 @@ package faces
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -66,7 +69,7 @@ func checkGroups(t *testing.T, p *Groups, linear []float64, w []float64) {
 		grad[j] = linear[j] + dot(p.Gram(j), p.B)
 	}
 	for g, list := range p.members {
-		b, e := p.of(p.B, g), p.of(grad, g)
+		b, e := p.part(p.B, g), p.part(grad, g)
 		weight, size := w[list[0]], norm(b)
 		if math.IsInf(weight, 1) {
 			if size != 0 {
@@ -117,6 +120,76 @@ func TestMinimumOverGroups(t *testing.T) {
 	}
 }
 
+// The inverse for several outcomes, from the Gram matrix of the columns, is that of the whole matrix: along a path both
+// have the same minima, and afterwards the same traces, solutions and forms.
+func TestSeveralOutcomes(t *testing.T) {
+	const columns, k = 7, 3
+	for seed := range uint64(6) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		x := mat.NewDense(20, columns, nil)
+		x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
+		var gram mat.Dense
+		gram.Mul(x.T(), x)
+		n := columns * k
+		order, linear := rng.Perm(n), make([]float64, n)
+		pen := Penalty{W: make([]float64, n), Group: make([]int, n), Of: order}
+		for i, j := range order {
+			pen.Group[i] = min(j/k, columns-2) // the last two columns are a group
+			pen.W[i], linear[i] = 2, 8*rng.NormFloat64()
+			if j/k == 1 {
+				pen.W[i] = 0
+			}
+		}
+		var both [2]*Groups
+		for way := range both {
+			p := &Groups{Point: Point{Floor: 1e-12, Cut: 1e-12}, Outcomes: way * k}
+			p.Extend(pen, linear)
+			for i, a := range order {
+				for j, b := range order[:i+1] {
+					if p.Set(i, j, 0); a%k == b%k {
+						p.Set(i, j, gram.At(a/k, b/k))
+					}
+				}
+			}
+			p.Ready()
+			p.Start(make([]float64, n))
+			for _, share := range []float64{4, 1, 0.3} {
+				to := Penalty{W: make([]float64, n), Group: pen.Group}
+				for j, w := range pen.W {
+					to.W[j] = share * w
+				}
+				p.Reweight(to)
+				if _, err := p.Minimize(t.Context(), func() {}, 500); err != nil {
+					t.Fatal(err)
+				}
+				checkGroups(t, p, linear, to.W)
+			}
+			both[way] = p
+		}
+		whole, p := both[0], both[1]
+		trace, square, _ := whole.Traces()
+		ownTrace, ownSquare, _ := p.Traces()
+		if _, ok := p.inverse.(*several); !ok || !(p.Condition() >= 1) {
+			t.Fatalf("the inverse is a %T, of condition %v", p.inverse, p.Condition())
+		}
+		if math.Abs(trace-ownTrace) > 1e-9 || math.Abs(square-ownSquare) > 1e-9 {
+			t.Errorf("traces %v and %v, want %v and %v", ownTrace, ownSquare, trace, square)
+		}
+		v := make([]float64, 2*len(p.active))
+		for i := range v {
+			v[i] = float64(i%5) - 2
+		}
+		left, right := slices.Clone(v), slices.Clone(v)
+		whole.SolveEach(left, 2)
+		p.SolveEach(right, 2)
+		form := func(w blas64.General) float64 { return dot(w.Data[:w.Cols], w.Data[:w.Cols]) }
+		a, b := form(whole.Half(slices.Clone(v), 2)), form(p.Half(slices.Clone(v), 2))
+		if !floats.EqualApprox(left, right, 1e-9) || math.Abs(a-b) > 1e-9*a {
+			t.Errorf("solutions %v and %v, forms %v and %v", left, right, a, b)
+		}
+	}
+}
+
 // The factor solves the system on the groups that are not 0, and its traces are those of the dense
 // matrices.
 func TestGroupsFactor(t *testing.T) {
@@ -133,7 +206,7 @@ func TestGroupsFactor(t *testing.T) {
 		}
 		g, k := mat.NewDense(n, n, nil), mat.NewDense(n, n, nil)
 		for i, a := range p.active {
-			size := norm(p.of(p.B, p.group[a]))
+			size := norm(p.part(p.B, p.group[a]))
 			for c, b := range p.active {
 				g.Set(i, c, p.Gram(a)[b])
 				q := 0.0
@@ -176,7 +249,7 @@ func TestGroupsFactor(t *testing.T) {
 		norm1 := func(m mat.Matrix) float64 { return mat.Norm(m, 1) }
 		for i := range n {
 			for c := range n {
-				s := p.unit[i] * p.unit[c]
+				s := p.dense.unit[i] * p.dense.unit[c]
 				k.Set(i, c, k.At(i, c)*s)
 				inverse.Set(i, c, inverse.At(i, c)/s)
 			}

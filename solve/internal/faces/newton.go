@@ -5,10 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 
-	"surepipe/internal/numerics"
 	"surepipe/internal/numerics/steps"
 	"surepipe/solve/internal/limits"
 )
@@ -22,10 +20,6 @@ const (
 	// the cost of a few products with a vector.
 	fresh = 1e-10
 	near  = 0.02
-	// singularRidge, in units of the diagonal, is added to a matrix with a squared pivot of at most Cut,
-	// and more until it has a factor: steps along directions that change no fit then are long, but not
-	// made of rounding errors.
-	singularRidge = 1e-10
 	// A search along a step ends where the slope has fallen to flat of the first.
 	flat = 1e-10
 )
@@ -71,46 +65,19 @@ func (p *Groups) Minimize(ctx context.Context, stepped func(), most int) (change
 	return changed, nil
 }
 
+// factorize makes the inverse of G + Q anew.
 func (p *Groups) factorize() {
-	n := len(p.active)
 	p.columns, p.other = append(p.columns[:0], p.active...), false
-	p.at, p.unit = slices.Grow(p.at[:0], n)[:n], slices.Grow(p.unit[:0], n)[:n]
-	p.f.truncate(0)
-	p.f.grow(n)
-	p.f.n = n
-	for i, j := range p.active {
-		p.at[i], p.unit[i] = p.B[j], p.Gram(j)[j]
+	p.at = p.at[:0]
+	for _, j := range p.active {
+		p.at = append(p.at, p.B[j])
 	}
-	p.curve(func(i, c int, q float64) {
-		if c == i {
-			p.unit[i] += q
-		}
-	})
-	for i, v := range p.unit {
-		p.unit[i] = numerics.OverRoot(v)
+	if several := p.several(); several != nil {
+		p.inverse = several
+		return
 	}
-	upper := blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: p.f.stride, Data: p.f.r}
-	ridge, _ := numerics.RidgedCholesky(upper, singularRidge, p.Cut, p.assemble)
-	p.singular = ridge > 0 || slices.Contains(p.unit, 0)
-}
-
-// assemble sets the upper triangle of the factor's matrix to G + Q in its units, with a ridge.
-func (p *Groups) assemble(ridge float64) {
-	n, stride := len(p.active), p.f.stride
-	for i, j := range p.active {
-		row, to, unit := p.Gram(j), p.f.r[i*stride:i*stride+n], p.unit[i]
-		for c := i; c < n; c++ {
-			to[c] = row[p.active[c]] * unit * p.unit[c]
-		}
-	}
-	p.curve(func(i, c int, q float64) {
-		if c > i {
-			p.f.r[i*stride+c] += q * p.unit[i] * p.unit[c]
-		}
-	})
-	for i := range n {
-		p.f.r[i*stride+i] = 1 + ridge
-	}
+	p.dense.factorize(p)
+	p.inverse = &p.dense
 }
 
 // curve calls add with the entries of Q on S at the point that are not 0.
@@ -123,7 +90,7 @@ func (p *Groups) curve(add func(i, c int, q float64)) {
 		if len(list) < 2 || p.w[g] == 0 {
 			continue
 		}
-		x := p.of(p.B, g)
+		x := p.part(p.B, g)
 		size := norm(x)
 		for a, i := range list {
 			for b, c := range list {
@@ -134,17 +101,6 @@ func (p *Groups) curve(add func(i, c int, q float64)) {
 				add(i, c, p.w[g]/size*v)
 			}
 		}
-	}
-}
-
-// solve overwrites x, one number for each of S, with (G + Q)^{-1} x, Q at the point of the factor.
-func (p *Groups) solve(x []float64) {
-	for i := range x {
-		x[i] *= p.unit[i]
-	}
-	p.f.solve(x)
-	for i := range x {
-		x[i] *= p.unit[i]
 	}
 }
 
@@ -165,15 +121,15 @@ func (p *Groups) Decrement() (off float64, same bool) {
 	p.refresh(near)
 	e := p.slopes()
 	d := slices.Clone(e)
-	p.solve(d)
-	return 2 * math.Sqrt(max(dot(d, e), 0)), p.ratio(d) < short/2 && !p.singular
+	p.inverse.solve(d)
+	return 2 * math.Sqrt(max(dot(d, e), 0)), p.ratio(d) < short/2 && !p.inverse.singular()
 }
 
 // step is a Newton step on S; it reports whether it was taken in full.
 func (p *Groups) step() (full bool) {
 	e := p.slopes()
 	d := slices.Clone(e)
-	p.solve(d)
+	p.inverse.solve(d)
 	slope := 0.0
 	for i := range d {
 		d[i] = -d[i]
@@ -279,94 +235,40 @@ func (p *Groups) Condition() float64 {
 	if len(p.active) == 0 {
 		return 1
 	}
-	if p.refresh(fresh); p.singular {
+	if p.refresh(fresh); p.inverse.singular() {
 		return math.Inf(1)
 	}
-	sums := make([]float64, len(p.active))
-	for i, j := range p.active {
-		row := p.Gram(j)
-		for c, k := range p.active {
-			sums[i] += math.Abs(row[k] * p.unit[i] * p.unit[c])
-		}
-	}
-	p.curve(func(i, c int, q float64) { sums[i] += math.Abs(q * p.unit[i] * p.unit[c]) })
-	return slices.Max(sums) * p.f.inverseNorm(len(p.active))
+	return p.inverse.condition()
 }
 
-// Traces are those of D = (G + Q)^{-1} G on S and of D*D: with K = G + Q and P = K^{-1} Q they are |S|
-// - tr P and |S| - 2 tr P + tr P^2. projection reports that Q is 0.
+// Traces are those of D = (G + Q)^{-1} G on S and of D*D. projection reports that Q is 0.
 func (p *Groups) Traces() (trace, frobenius2 float64, projection bool) {
-	n := len(p.active)
-	places, projection := make([][]int, len(p.members)), true
-	for i, j := range p.active {
+	n, projection := len(p.active), true
+	for _, j := range p.active {
 		g := p.group[j]
-		places[g] = append(places[g], i)
 		projection = projection && (p.w[g] == 0 || len(p.members[g]) < 2)
 	}
 	if projection {
 		return float64(n), float64(n), true
 	}
 	p.refresh(fresh)
-	inverse := p.f.inverse()
-	x := make([]float64, n*n) // P*
-	for i := range n {
-		for c := i; c < n; c++ {
-			v := inverse.Data[i*inverse.Stride+c] * p.unit[i] * p.unit[c]
-			x[i*n+c], x[c*n+i] = v, v
-		}
-	}
-	across := make([]float64, n)
-	for g, list := range places {
-		u := p.of(p.B, g)
-		size := norm(u)
-		if len(list) < 2 || p.w[g] == 0 {
-			for _, i := range list {
-				clear(x[i*n : (i+1)*n])
-			}
-			continue
-		}
-		clear(across)
-		for a, i := range list {
-			lin(across, u[a]/size, x[i*n:(i+1)*n])
-		}
-		for a, i := range list {
-			row := x[i*n : (i+1)*n]
-			lin(row, -u[a]/size, across)
-			blas64.Scal(p.w[g]/size, vector(row))
-		}
-	}
-	trace, frobenius2 = numerics.Complement(x, n)
+	trace, frobenius2 = p.inverse.traces()
 	return trace, frobenius2, false
 }
 
 // SolveEach overwrites k rows of x, each of one number for each of S, with (G + Q)^{-1} times the row.
 func (p *Groups) SolveEach(x []float64, k int) {
-	if n := len(p.active); k > 0 && n > 0 {
+	if k > 0 && len(p.active) > 0 {
 		p.refresh(fresh)
-		p.inUnits(x, k)
-		p.f.solveEach(blas64.General{Rows: k, Cols: n, Stride: n, Data: x})
-		p.inUnits(x, k)
+		p.inverse.solveEach(x, k)
 	}
 }
 
-// Half overwrites k rows of x, as those of SolveEach, with the rows times W, W W* = (G + Q)^{-1}.
+// Half are k rows of x, as those of SolveEach, times W with W W* = (G + Q)^{-1}; it overwrites x.
 func (p *Groups) Half(x []float64, k int) blas64.General {
-	n := len(p.active)
-	w := blas64.General{Rows: k, Cols: n, Stride: max(n, 1), Data: x}
-	if n > 0 {
-		p.refresh(fresh)
-		p.inUnits(x, k)
-		p.f.half(w)
+	if n := len(p.active); n == 0 {
+		return blas64.General{Rows: k, Stride: 1, Data: x}
 	}
-	return w
-}
-
-// inUnits multiplies k rows of x by the factor's units.
-func (p *Groups) inUnits(x []float64, k int) {
-	n := len(p.active)
-	for i := range k {
-		for c, s := range p.unit {
-			x[i*n+c] *= s
-		}
-	}
+	p.refresh(fresh)
+	return p.inverse.half(x, k)
 }

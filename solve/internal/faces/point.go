@@ -17,11 +17,13 @@ import (
 //
 //	sum_g w_g ||b_g||_2,
 //
-// for coordinates j of the group Group[j], which all have the weight W[j] = w_g.
+// for coordinates j of the group Group[j], which all have the weight W[j] = w_g; Of are then their numbers among all
+// coordinates.
 type Penalty struct {
 	W, Q     []float64
 	Positive []bool
 	Group    []int
+	Of       []int
 }
 
 func (p *Penalty) extend(more Penalty) {
