@@ -31,7 +31,7 @@ func RowNotes(data problems.Data, risk pipeline.Risk, f folds.Folds) (notes Note
 	if x == nil || len(e) != x.RawMatrix().Rows || len(y) != len(e) || f.Groups != nil || f.Blocks > 0 {
 		return nil
 	}
-	if rowsInGroups(&notes, x, ColumnNames(data, x.RawMatrix().Cols), e); len(notes) > 0 {
+	if rowsInGroups(&notes, data, x, e); len(notes) > 0 {
 		return notes
 	}
 	// A loss whose observations do not stand alone has residuals that follow their order.
@@ -65,20 +65,20 @@ func rowsOf(data problems.Data) *mat.Dense {
 // mean square of the differences of their means (von Neumann) takes the place of B, with 3 in the place of the first 2
 // and above 2.5, or there is no note.
 // Columns of texts are indicators in X, which leave residuals of mean 0.
-func rowsInGroups(notes *Notes, x *mat.Dense, columns []string, residuals []float64) {
-	name, most := "", 0.0
+func rowsInGroups(notes *Notes, data problems.Data, x *mat.Dense, residuals []float64) {
+	column, most, p := 0, 0.0, x.RawMatrix().Cols
 	var whole wholeNumbers
-	for j, column := range columns {
+	for j := range p {
 		n := whole.number(x, j)
 		if n < 3 || 2*n > len(residuals) {
 			continue
 		}
 		if z, steps := alikeWithin(whole.labels, n, residuals); z > most && steps > leastSteps {
-			name, most = column, z
+			column, most = j, z
 		}
 	}
 	if most > mostAlike {
-		beyond := fmt.Sprintf("%.2g standard deviations beyond chance", most)
+		name, beyond := ColumnNames(data, p)[column], fmt.Sprintf("%.2g standard deviations beyond chance", most)
 		if math.IsInf(most, 1) {
 			beyond = "exactly"
 		}

@@ -352,7 +352,7 @@ func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here
 	if err != nil {
 		return err
 	}
-	pulls, active := make([]float64, len(b)), 0
+	pulls, active := w.pulls, 0
 	here.pulls(pulls, w.g)
 	for j, v := range b {
 		switch {

@@ -76,31 +76,30 @@ func Support(b array.Batch) []int {
 // Strongest lists the at most limit coordinates of largest positive value, in increasing order; of
 // equal values the first.
 func Strongest(values []float64, limit int) []int {
-	var set []int
-	for j, v := range values {
+	positive := make([]float64, 0, len(values))
+	for _, v := range values {
 		if v > 0 {
-			set = append(set, j)
+			positive = append(positive, v)
 		}
 	}
-	if len(set) <= limit {
-		return set
-	}
-	least := lists.Smallest(lists.Pick(values, set), len(set)-max(limit, 1)) // of those that are kept
-	equal := limit
-	for _, j := range set {
-		if values[j] > least {
-			equal--
+	least, equal := 0.0, 0 // of those that are kept
+	if len(positive) > limit {
+		least, equal = lists.Smallest(positive, len(positive)-max(limit, 1)), limit
+		for _, v := range positive {
+			if v > least {
+				equal--
+			}
 		}
 	}
-	return slices.DeleteFunc(set, func(j int) bool {
+	return lists.Places(len(values), func(j int) bool {
 		switch v := values[j]; {
 		case v > least:
-			return false
+			return true
 		case v == least && equal > 0:
 			equal--
-			return false
+			return true
 		}
-		return true
+		return false
 	})
 }
 

@@ -272,7 +272,8 @@ func (f *Source) noteScales(n *study.Notes, data problems.Data, spread func() (m
 	}
 	by := func(i, j int) int { return cmp.Compare(deviations[i], deviations[j]) }
 	least, most := slices.MinFunc(varying, by), slices.MaxFunc(varying, by)
-	if names := study.ColumnNames(data, len(deviations)); deviations[most] > mostSpread*deviations[least] {
+	if deviations[most] > mostSpread*deviations[least] {
+		names := study.ColumnNames(data, len(deviations))
 		n.Add(warning.UnscaledColumns, "standard deviations of columns of X range from %.3g (%q) to %.3g (%q), "+
 			"and the penalty depends on their units: --standardize makes it independent of them", deviations[least],
 			names[least], deviations[most], names[most])
