@@ -109,7 +109,7 @@ type Device interface {
 	// Scatter sets dst = 0, then dst_i[idx_j] = x_ij; the coordinates must be
 	// distinct. dst and x must not overlap.
 	Scatter(dst, x Batch, idx Index)
-	// NewCSR puts a sparse matrix on the device.
+	// NewCSR puts a sparse matrix on the device. Its slices must not be modified afterwards.
 	NewCSR(rows, cols int, indptr, indices []int, values []float64) CSR
 	// MulCSR sets dst_i = A x_i. dst and x must not overlap.
 	MulCSR(dst Batch, a CSR, x Batch)

@@ -88,9 +88,21 @@ func (h *Host) Alloc(k, n int) Batch {
 	return NewBatch(h, buf, k, n)
 }
 
-// trim drops the buffers of the pool that have not been used for longest, where it keeps too much.
+// Trim drops what a device on the host keeps for reuse beyond little, before work that takes other memory.
+func Trim(dev Device) {
+	if h, ok := dev.(*Host); ok {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.trimTo(leastPooledBytes)
+	}
+}
+
 func (h *Host) trim() {
-	most := max(leastPooledBytes, min(h.stats.PeakBytes/2, h.stats.PeakBytes/8*9-h.stats.LiveBytes))
+	h.trimTo(max(leastPooledBytes, min(h.stats.PeakBytes/2, h.stats.PeakBytes/8*9-h.stats.LiveBytes)))
+}
+
+// trimTo drops the buffers of the pool that have not been used for longest, where it keeps too much.
+func (h *Host) trimTo(most int64) {
 	for h.stats.PooledBytes > most {
 		oldest := 0
 		for size, free := range h.pool {

@@ -1,8 +1,6 @@
 package array
 
 import (
-	"slices"
-
 	"surepipe/internal/parallel"
 )
 
@@ -76,8 +74,8 @@ func (a *hostCSR) Dims() (int, int) { return a.rows, a.cols }
 func (a *hostCSR) Nonzeros() int    { return len(a.values) }
 
 func (h *Host) NewCSR(rows, cols int, indptr, indices []int, values []float64) CSR {
-	m := &hostCSR{rows: rows, cols: cols, indices: CheckCSR(rows, cols, indptr, indices, values)}
-	m.indptr, m.values = slices.Clone(indptr), slices.Clone(values)
+	m := &hostCSR{rows: rows, cols: cols, indptr: indptr, indices: CheckCSR(rows, cols, indptr, indices, values),
+		values: values}
 	m.held = h.hold(8*int64(len(indptr)) + 12*int64(len(values)))
 	return m
 }

@@ -35,6 +35,9 @@ func TestThePoolKeepsNoMoreThanWasLive(t *testing.T) {
 		t.Errorf("%d bytes in the pool after taking %d of %d", after, b.Bytes(), before)
 	}
 	b.Free()
+	if array.Trim(dev); dev.Stats().PooledBytes > 64<<20 {
+		t.Errorf("%d bytes in the pool after it was trimmed", dev.Stats().PooledBytes)
+	}
 }
 
 // Numbers are computed once for what they belong to, and do not keep it.

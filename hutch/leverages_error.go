@@ -10,22 +10,22 @@ import (
 // error over the entries.
 func (e *entries) errors(f func(i int, h float64) float64) (group [groups]float64, steepest, spread float64) {
 	m, d := float64(e.m), float64(e.d)
-	noise := make([]float64, e.d) // the variance of t
+	noise := func(i int) float64 { // the variance of t
+		if e.s2[i] < noSpread {
+			return 0
+		}
+		if v, dv, _ := e.variance(i, e.t[i]); !e.plain(i) {
+			return 1 / (m * (1/v + e.alpha*dv*dv/(2*v*v)))
+		}
+		return e.s2[i] / m
+	}
 	var center, total, random float64
 	for i := range e.d {
-		center += e.h[i] / d
+		center += e.h(i) / d
 	}
 	for i := range e.d {
-		total += (e.h[i] - center) * (e.h[i] - center) / d
-		if e.s2[i] < noSpread {
-			continue
-		}
-		if v, dv, _ := e.variance(i, e.t[i]); e.plain(i) {
-			noise[i] = e.s2[i] / m
-		} else {
-			noise[i] = 1 / (m * (1/v + e.alpha*dv*dv/(2*v*v)))
-		}
-		random += noise[i] / d
+		total += (e.h(i) - center) * (e.h(i) - center) / d
+		random += noise(i) / d
 	}
 	share := 1.0
 	if total > random {
@@ -33,8 +33,8 @@ func (e *entries) errors(f func(i int, h float64) float64) (group [groups]float6
 	}
 	var first, second float64
 	for i := range e.d {
-		off := e.h[i] - center
-		h := min(max(e.h[i]-min(share, noise[i]/(off*off+tiny))*off, 1e-9), most)
+		off := e.h(i) - center
+		h := min(max(e.h(i)-min(share, noise(i)/(off*off+tiny))*off, 1e-9), most)
 		value, slope := f(i, h), slopeOf(f, i, h)
 		steepest = max(steepest, math.Abs(slope))
 		next := value - first
@@ -116,7 +116,7 @@ const leastRest = 1e-8
 func (e *entries) curvature(f func(i int, h float64) float64) (ratio float64, n int) {
 	curve, line := 0.0, 0.0
 	for i := range e.d {
-		h, to := max(e.h[i], 1-most), e.upper(i)+4*e.Truncation/float64(e.d)
+		h, to := max(e.h(i), 1-most), e.upper(i)+4*e.Truncation/float64(e.d)
 		if to <= h {
 			continue
 		}
@@ -140,12 +140,12 @@ func (e *entries) curvature(f func(i int, h float64) float64) (ratio float64, n 
 // largest; 1 where there is none.
 func (e *entries) upper(i int) float64 {
 	if e.plain(i) {
-		return min(e.h[i]+2*math.Sqrt(e.s2[i]/float64(e.m)), most)
+		return min(e.h(i)+2*math.Sqrt(e.s2[i]/float64(e.m)), most)
 	}
 	known, s2 := e.known(i), e.s2[i]*float64(e.m-1)/float64(e.m)
 	limit := e.unlikely(i, e.mean[i], s2, e.t[i]) + 2
 	possible := func(h float64) bool { return e.unlikely(i, e.mean[i], s2, h-known) <= limit }
-	lo, hi := e.h[i], most
+	lo, hi := e.h(i), most
 	switch {
 	case 1-lo <= leastRest || e.s2[i] >= noSpread && possible(hi):
 		return 1

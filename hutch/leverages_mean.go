@@ -93,14 +93,17 @@ func (l *Leverages) Mean(f func(i int, h float64) float64) (DiagonalMean, error)
 	if curvature > mostCurved {
 		return DiagonalMean{}, &UnresolvedError{unresolved, e.d, e.m}
 	}
-	out := DiagonalMean{Value: extrapolated(all, without, base, e.sums.count, e.m), Entries: e.h}
+	out := DiagonalMean{Value: extrapolated(all, without, base, e.sums.count, e.m)}
 	group, steepest, spread := e.errors(f)
 	influences, offset := e.controlled(group)
 	out.Value -= offset
 	if random := floats.Norm(influences[:], 2); random > 0 {
 		floats.Scale(1+2*random/max(out.Value-base, random)+max(curvature-1, 0)/10, influences[:])
 	}
-	out.Influences, out.Spread = influences[:], spread
+	for i := range e.t {
+		e.t[i] = e.h(i)
+	}
+	out.Entries, out.Influences, out.Spread = e.t, influences[:], spread
 	out.ProbesErr = math.Hypot(floats.Norm(influences[:], 2), steepest*l.Truncation/float64(e.d))
 	if sum := out.Value + out.ProbesErr + out.Spread; math.IsNaN(sum) || math.IsInf(sum, 0) {
 		return out, fmt.Errorf("hutch: a mean over the diagonal is %v +- %v, expected finite numbers", out.Value,
@@ -129,7 +132,6 @@ type entries struct {
 	mean  []float64 // of the samples
 	s2    []float64 // their variance, unbiased
 	t     []float64 // estimates of their expectation
-	h     []float64 // those of the diagonal
 	at    float64   // rho(h) = level + slope (h - at), where h is cut off at a distance of reach
 	reach float64
 	level float64
@@ -144,7 +146,7 @@ const noSpread = 4 * quantum
 func (l *Leverages) newEntries() *entries {
 	d := l.sums.d
 	e := &entries{Leverages: l, m: l.sums.probes(), d: d, mean: make([]float64, d), s2: make([]float64, d),
-		t: make([]float64, d), h: make([]float64, d)}
+		t: make([]float64, d)}
 	n := float64(e.m)
 	parallel.Ranges(d, parallel.Share, func(from, to int) {
 		for i := from; i < to; i++ {
@@ -160,6 +162,9 @@ func (l *Leverages) newEntries() *entries {
 	})
 	return e
 }
+
+// h is the estimate of an entry of the diagonal.
+func (e *entries) h(i int) float64 { return min(max(e.known(i)+e.t[i], 0), most) }
 
 func (e *entries) known(i int) float64 {
 	if e.shift == nil {
@@ -358,7 +363,6 @@ func (e *entries) value(f func(i int, h float64) float64, i int, sums *[groups +
 	if e.t[i] = e.mean[i]; !plain {
 		e.t[i] = e.maximum(i, e.alpha, e.mean[i], e.s2[i]*(m-1)/m, e.mean[i])
 	}
-	e.h[i] = min(max(known+e.t[i], 0), most)
 	sums[groups] += continued(f, i, known+e.t[i])
 	sums[groups+1] += f(i, 0)
 	square := e.s2[i]*(m-1) + m*e.mean[i]*e.mean[i]

@@ -131,7 +131,8 @@ func (a *CSR) onSpace(dev array.Device, t space.Space) Restricted {
 		columns := a.t.Pick(f.Set)
 		return newCSR(dev, columns.Transpose(), columns)
 	case space.Cluster:
-		average := sparse.Matrix{D: len(f.Average.Indptr) - 1, P: a.p, Rows: f.Average}
+		rows := f.Average()
+		average := sparse.Matrix{D: len(rows.Indptr) - 1, P: a.p, Rows: rows}
 		merged := a.m.Times(average.Transpose()).Transpose().Merge()
 		return newCSR(dev, merged.Transpose(), merged)
 	}

@@ -193,7 +193,7 @@ func split(dev array.Device, t space.Space, ends []int) (shares, own []space.Spa
 		}
 		return shares, shares, true
 	case space.Cluster:
-		return splitClusters(dev, f.Average, ends)
+		return splitClusters(dev, f.Average(), ends)
 	case space.Product:
 		return splitProduct(dev, f.Parts, ends)
 	}

@@ -65,10 +65,11 @@ func (w weighted) Coordinates(dst, z array.Batch) {
 func (w weighted) Form() space.Form {
 	f := w.Space.Form()
 	f.Orthonormal = false
-	f.Average.Values = slices.Clone(f.Average.Values)
-	for i := range f.Average.Values {
-		f.Average.Values[i] *= 2
+	rows := f.Average()
+	for i := range rows.Values {
+		rows.Values[i] *= 2
 	}
+	f.Average = func() space.Rows { return rows }
 	return f
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 )
 
 // Clusters returns the vectors of R^p that are constant up to sign on disjoint sets of coordinates,
@@ -17,7 +18,7 @@ import (
 // The slices are not kept. It panics if the sets break these rules.
 func Clusters(dev array.Device, p int, indptr, indices []int, sign []float64) Space {
 	n := len(indptr) - 1
-	rows := Rows{slices.Clone(indptr), slices.Clone(indices), make([]float64, len(indices))}
+	indptr = slices.Clone(indptr)
 	of, signs, entries := make([]int, p), make([]float64, p), make([]float64, len(indices))
 	root, share := make([]float64, n), make([]float64, n) // 1/sqrt(m_i) and 1/m_i
 	plain := len(indices) == p
@@ -37,10 +38,10 @@ func Clusters(dev array.Device, p int, indptr, indices []int, sign []float64) Sp
 				signs[j] = sign[j]
 			}
 			plain = plain && signs[j] == 1
-			entries[indptr[i]+u], rows.Values[indptr[i]+u] = signs[j], signs[j]*root[i]
+			entries[indptr[i]+u] = signs[j]
 		}
 	}
-	sums, setOf := dev.NewCSR(n, p, rows.Indptr, rows.Indices, entries), dev.NewIndex(of)
+	sums, setOf := dev.NewCSR(n, p, indptr, indices, entries), dev.NewIndex(of)
 	roots, shares := upload(dev, root), upload(dev, share)
 	var signOf array.Batch // 0 outside of the sets; the zero Batch where all are 1
 	if !plain {
@@ -53,7 +54,17 @@ func Clusters(dev array.Device, p int, indptr, indices []int, sign []float64) Sp
 			dst.Device().Mul(dst, dst, signOf)
 		}
 	}
-	s := &space{name: "clusters", p: p, n: n, dim: n, form: Form{Kind: Cluster, Orthonormal: true, Average: rows}}
+	short := lists.Map(indices, func(j int) int32 { return int32(j) })
+	average := func() Rows {
+		rows := Rows{indptr, lists.Map(short, func(j int32) int { return int(j) }), slices.Clone(entries)}
+		for i := range n {
+			for u := indptr[i]; u < indptr[i+1]; u++ {
+				rows.Values[u] *= root[i]
+			}
+		}
+		return rows
+	}
+	s := &space{name: "clusters", p: p, n: n, dim: n, form: Form{Kind: Cluster, Orthonormal: true, Average: average}}
 	s.Hold(sums, setOf, roots, shares, signOf)
 	s.embed = func(dst, c array.Batch) {
 		t := dst.Device().Alloc(c.K(), n)

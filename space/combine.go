@@ -1,6 +1,10 @@
 package space
 
-import "surepipe/array"
+import (
+	"slices"
+
+	"surepipe/array"
+)
 
 // ProductOf returns the product of spaces, the vectors (u_1, u_2, ...) with u_i in T_i, with E =
 // diag(E_1, E_2, ...). Releasing it releases the parts. A product of sets of coordinates has the
@@ -44,39 +48,38 @@ func ProductOf(parts ...Space) Space {
 // joined is the form of a product whose parts are sets of coordinates and clusters; the zero Form
 // for any other. The parts begin at some coordinates of R^p, and have n coordinates together.
 func joined(parts []Space, at []int, n int) Form {
-	subset, all := true, Form{Orthonormal: true, Set: make([]int, 0, n)}
-	all.Average.Indptr = append(all.Average.Indptr, 0)
+	subset, all := true, Rows{Indptr: []int{0}}
 	for i, t := range parts {
 		f := t.Form()
-		rows := f.Average
+		var rows Rows
 		switch f.Kind {
 		case Whole:
 			rows = unitRows(nil, at[i+1]-at[i])
 		case Subset:
 			rows = unitRows(f.Set, len(f.Set))
 		case Cluster:
-			subset = false
+			subset, rows = false, f.Average()
 		default:
 			return Form{}
 		}
-		base := len(all.Average.Indices)
+		base := len(all.Indices)
 		for _, j := range rows.Indices {
-			all.Average.Indices = append(all.Average.Indices, at[i]+j)
+			all.Indices = append(all.Indices, at[i]+j)
 		}
-		all.Average.Values = append(all.Average.Values, rows.Values...)
+		all.Values = append(all.Values, rows.Values...)
 		for _, end := range rows.Indptr[1:] {
-			all.Average.Indptr = append(all.Average.Indptr, base+end)
+			all.Indptr = append(all.Indptr, base+end)
 		}
 	}
 	switch {
 	case !subset:
-		all.Kind, all.Set = Cluster, nil
+		return Form{Kind: Cluster, Orthonormal: true, Average: func() Rows {
+			return Rows{all.Indptr, slices.Clone(all.Indices), slices.Clone(all.Values)}
+		}}
 	case n == at[len(parts)]:
-		all = Form{Kind: Whole, Orthonormal: true}
-	default:
-		all.Kind, all.Set, all.Average = Subset, all.Average.Indices, Rows{}
+		return Form{Kind: Whole, Orthonormal: true}
 	}
-	return all
+	return Form{Kind: Subset, Orthonormal: true, Set: all.Indices}
 }
 
 func unitRows(set []int, n int) Rows {

@@ -56,9 +56,9 @@ type Form struct {
 	Projection bool
 	// Set are the coordinates of a Subset, in increasing order.
 	Set []int
-	// Average is the n x p matrix E* of a Cluster, as rows: entry u of set i is Average.Values[u]
-	// at coordinate Average.Indices[u], Average.Indptr[i] <= u < Average.Indptr[i+1].
-	Average Rows
+	// Average returns the n x p matrix E* of a Cluster, as rows: entry u of set i is Values[u] at coordinate
+	// Indices[u], Indptr[i] <= u < Indptr[i+1]. The slices of indices and of values are new ones.
+	Average func() Rows
 	// Shape, Rank, U and V are those of FixedRank: E (Q, P) = Q V* + U P*, with Q m x r and P n x
 	// r, row-major, one after the other; U is m x r and V n x r, row-major, batches of one vector.
 	Shape array.Shape

@@ -217,7 +217,12 @@ func TestTheCheckerFindsWhatIsWrong(t *testing.T) {
 		"set": {wrong{Space: space.Coordinates(dev, 3, []int{1}),
 			form: func(f space.Form) space.Form { f.Set = []int{0}; return f }}, "entry"},
 		"average": {wrong{Space: clusters(),
-			form: func(f space.Form) space.Form { f.Average.Values = []float64{1, 1, 1, 1}; return f }}, "entry"},
+			form: func(f space.Form) space.Form {
+				rows := f.Average()
+				rows.Values = []float64{1, 1, 1, 1}
+				f.Average = func() space.Rows { return rows }
+				return f
+			}}, "entry"},
 		"kind": {wrong{Space: clusters(),
 			form: func(space.Form) space.Form { return space.Form{Kind: space.Whole} }}, "coordinates"},
 		"orthonormal": {wrong{Space: scaled{space.All(3)},

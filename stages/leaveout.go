@@ -197,6 +197,7 @@ func (j *Job) leaveOneOut(exact func(diagonal []float64) (losses []float64, mean
 		shift := j.diagonalOf(make([]float64, len(j.Y)))
 		leverages = leverages.Shifted(func(i int) float64 { return shift[i] })
 	}
+	array.Trim(j.view)
 	loss := left()
 	out, err := risk.LeaveOneOutFromProbes(leverages, loss)
 	if err == nil {

@@ -176,6 +176,7 @@ func (r *place) curvatureOn(dev array.Device, k linops.Operator, t space.Space, 
 	}
 	if t.Dim() > maxColumns {
 		r.release()
+		array.Trim(dev)
 	}
 	c, err := newSparseCurvature(squares, t.Dim(), eta, r.small, false)
 	if err != nil {

@@ -184,7 +184,7 @@ func denseOf(dev array.Device, q *mat.SymDense, t float64) (prox.Curvature, erro
 // pulledSquares are those of W K E, in the coordinates of the clusters, where K takes differences of pairs. Rows of
 // zeros are left out: ranges of rows are counted before they are written.
 func pulledSquares(w *prox.Squares, pairs *linops.Pairs, form space.Form, t space.Space) prox.Squares {
-	p := &pulled{w: w, pairs: pairs, average: t.Form().Average}
+	p := &pulled{w: w, pairs: pairs, average: t.Form().Average()}
 	if form.Kind == space.Subset {
 		p.set = form.Set
 	}

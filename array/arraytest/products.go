@@ -215,10 +215,6 @@ func mulCSR(dev array.Device) error {
 			return fmt.Errorf("a %d x %d sparse matrix of %d entries says that it is %d x %d of %d", rows, cols,
 				len(values), r, c, m.Nonzeros())
 		}
-		// The slices are the caller's again.
-		for i := range indices {
-			indices[i], values[i] = 0, math.NaN()
-		}
 		for _, l := range layouts {
 			x, c := newTable(rng, k, cols), newTable(rng, k, rows)
 			bx, bc := put(dev, x, l), put(dev, c, l)

@@ -18,6 +18,40 @@ type Factor struct {
 	above    []int     // the segments above the trees
 	extra    int       // rows of blocks of the trees' borders
 	fronts   []*fronts // the memory of factorizations into it
+	works    works
+}
+
+// works are the memory of solves that are not under way.
+type works struct {
+	mu   sync.Mutex
+	free [][]float64
+}
+
+func (w *works) take(size int) []float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last := len(w.free) - 1; last >= 0 {
+		x := w.free[last]
+		if w.free = w.free[:last]; cap(x) >= size {
+			return x[:size]
+		}
+	}
+	return make([]float64, size)
+}
+
+func (w *works) put(x []float64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.free = append(w.free, x)
+}
+
+func (w *works) bytes() (bytes int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, x := range w.free {
+		bytes += 8 * int64(cap(x))
+	}
+	return bytes
 }
 
 // segment is consecutive columns of blocks of a factor.
@@ -162,7 +196,10 @@ func (a *Analysis) childrenFirst() {
 }
 
 func (f *Factor) Bytes() int64 {
-	bytes := 4 * int64(f.n)
+	bytes := 4*int64(f.n) + f.works.bytes()
+	for _, w := range f.fronts {
+		bytes += 8*int64(cap(w.front)+cap(w.stack)) + 4*int64(cap(w.local)+cap(w.to))
+	}
 	for _, p := range f.segments {
 		bytes += 8*int64(len(p.ptr)) + 8*int64(len(p.value)) + 4*int64(len(p.short)+len(p.index))
 	}
@@ -173,18 +210,11 @@ func (f *Factor) Bytes() int64 {
 // all of them.
 const together = 4
 
-// works are the memory of solves.
-var works = sync.Pool{New: func() any { return new([]float64) }}
-
 // some solves for up to together right-hand sides, whose entries lie next to each other.
 func (f *Factor) some(dst, src [][]float64, shared bool) {
 	k := len(src)
-	work := works.Get().(*[]float64)
-	size := (f.n + f.extra*f.block) * together
-	if cap(*work) < size {
-		*work = make([]float64, size)
-	}
-	x := (*work)[:size]
+	x := f.works.take((f.n + f.extra*f.block) * together)
+	defer f.works.put(x)
 	parallel.RangesIf(shared, f.n, parallel.Share, func(lo, hi int) {
 		for i, row := range f.order[lo:hi] {
 			to := x[(lo+i)*together:][:together]
@@ -204,7 +234,6 @@ func (f *Factor) some(dst, src [][]float64, shared bool) {
 			}
 		}
 	})
-	works.Put(work)
 }
 
 func less(v []float64, p, q int, l float64) {

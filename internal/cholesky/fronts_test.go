@@ -126,3 +126,30 @@ func TestIncompleteStaysSmall(t *testing.T) {
 		}
 	}
 }
+
+// A factor counts what it keeps for the next factorization and the next solve.
+func TestBytesCountWhatIsKept(t *testing.T) {
+	ptr, index, value := grid(rand.New(rand.NewPCG(7, 8)), 40, 40)
+	a := Analyze(ptr, index, math.MaxInt64)
+	once, err := a.Factorize(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again Factor
+	if err := a.FactorizeInto(&again, value); err != nil {
+		t.Fatal(err)
+	}
+	n, front := len(ptr)-1, 0
+	for _, s := range a.nodes {
+		front = max(front, len(s.rows))
+	}
+	if least := 8*int64(front*front) + 4*int64(n); again.Bytes() < once.Bytes()+least {
+		t.Errorf("%d bytes with fronts, %d without, want %d more", again.Bytes(), once.Bytes(), least)
+	}
+	before, x := once.Bytes(), [][]float64{make([]float64, n)}
+	once.Solve(x, x)
+	once.Solve(x, x)
+	if more := once.Bytes() - before; more != 8*together*int64(n) {
+		t.Errorf("%d bytes after solves, want %d", more, 8*together*n)
+	}
+}

@@ -10,12 +10,8 @@ import (
 // right-hand sides: trees of [Analysis.Factorize] are solved at the same time. The bits do not depend on the number of
 // processors.
 func (a *Analysis) Solve(f *Factor, x []float64) {
-	work := works.Get().(*[]float64)
-	defer works.Put(work)
-	if cap(*work) < len(x) {
-		*work = make([]float64, len(x))
-	}
-	y := (*work)[:len(x)]
+	y := f.works.take(len(x))
+	defer f.works.put(y)
 	parallel.Ranges(len(x), parallel.Share, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			y[i] = x[a.order[i]]

@@ -154,7 +154,8 @@ func (n *proximalPoint) manifold() strata {
 	case space.Subset:
 		return strata{set: slices.Clone(f.Set)}
 	case space.Cluster:
-		return strata{slices.Clone(f.Average.Indices), slices.Clone(f.Average.Indptr)}
+		rows := f.Average()
+		return strata{rows.Indices, slices.Clone(rows.Indptr)}
 	}
 	_, dim := m.Space.Dims()
 	return strata{set: []int{-1, dim}}

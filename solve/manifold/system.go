@@ -50,7 +50,7 @@ func columnsIn(f space.Form, p int) (set []int, ok bool) {
 	case space.Subset:
 		return f.Set, true
 	case space.Cluster:
-		set = slices.Clone(f.Average.Indices)
+		set = f.Average().Indices
 		slices.Sort(set)
 		return set, len(set) <= limits.MostFactored
 	}
@@ -73,7 +73,7 @@ func (s *manifoldSystem) assemble(m *prox.Model) bool {
 		copy(s.k, linops.GramOf(s.dev, op))
 	case f.Kind == space.Cluster:
 		s.gram.Extend(set)
-		s.gram.Averaged(s.k, f.Average)
+		s.gram.Averaged(s.k, f.Average())
 	default:
 		s.gram.Extend(set)
 		s.gram.On(s.k, set)

@@ -159,7 +159,7 @@ func (c *checker) form() {
 			return 0
 		})
 	case space.Cluster:
-		c.cluster(f.Average)
+		c.cluster(f.Average())
 	case space.FixedRank:
 		c.fixedRank(f)
 	case space.Product:

@@ -122,10 +122,17 @@ func (l *Iterated) newRun(dev array.Device, from rightSide, goal Goal, node floa
 }
 
 func (c *run) free() {
+	c.done()
+	array.Free(c.r, c.sum)
+}
+
+// done frees what only steps take.
+func (c *run) done() {
 	if c.square == nil {
 		c.q.Free()
 	}
-	array.Free(c.r, c.u, c.t, c.ku, c.kt, c.sum)
+	array.Free(c.u, c.t, c.ku, c.kt)
+	c.q, c.u, c.t, c.ku, c.kt = array.Batch{}, array.Batch{}, array.Batch{}, array.Batch{}, array.Batch{}
 }
 
 func (c *run) iterate(ctx context.Context) error {

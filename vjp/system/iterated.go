@@ -123,6 +123,7 @@ func (s *Iterated) Apply(ctx context.Context, dst, w array.Batch, goal Goal, lef
 		return err
 	}
 	defer c.free()
+	c.done()
 	c.image(w)
 	s.apart(dst, w)
 	c.bounds(left)
