@@ -56,7 +56,6 @@ type screening struct {
 type verified struct {
 	key     uint64
 	b, z, g []float64
-	slope   []float64 // the gradient on the set; nil where it is not known
 	// norm is that of g, and margin by how much the residual may move before a condition outside of the set may not
 	// hold; NaN where that is not known.
 	norm, margin float64
@@ -211,7 +210,7 @@ func (s *screened) advance(ctx context.Context, w *screening, y array.Batch, her
 		gi := found.gradient(i)
 		must := found.violations(w, i, t.separable)
 		if must == nil {
-			v := &verified{key: t.key, b: found.b[i].ToHost(), z: found.residual(i), g: gi, slope: found.slopes[i]}
+			v := &verified{key: t.key, b: found.b[i].ToHost(), z: found.residual(i), g: gi}
 			w.measure(t.separable, v)
 			w.ready = append(w.ready, v)
 		}
