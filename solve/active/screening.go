@@ -29,7 +29,6 @@ type screening struct {
 	b       array.Batch
 	at0     []float64 // the first gradient
 	columns *sharedColumns
-	pool    *pool // of these
 	set     []int
 	in      []bool // whether a coordinate is in the set
 	must    []bool // coordinates that the next set must hold; nil for none
@@ -155,7 +154,6 @@ func (w *screening) drop() {
 	w.started.Free()
 	w.started = array.Batch{}
 	if w.columns != nil {
-		w.columns.giveBack(w.pool)
 		w.columns.Release()
 		w.columns = nil
 	}
@@ -325,9 +323,6 @@ func (s *screened) try(ctx context.Context, w *screening, y array.Batch, r prox.
 	}
 	defer prox.Release(on)
 	defer solver.Release()
-	if by, ok := solver.(*activeSet); ok {
-		by.pool = w.pool
-	}
 	sol, err := solver.Solve(ctx, y, from)
 	if err != nil {
 		return array.Batch{}, nil, err
@@ -417,7 +412,6 @@ func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here
 	if w.columns, err = s.shared.columns(dev, s.Task.Family, at, len(w.set) == len(b), read); err != nil {
 		return err
 	}
-	w.pool = w.columns.lend()
 	return s.restart(w, y)
 }
 

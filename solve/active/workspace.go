@@ -27,7 +27,6 @@ type workspace struct {
 	place  []int   // of coordinates in the working set, -1 outside
 	set    []int   // the working set, in the order in which it grew
 	parts  *restrict.Parts
-	pool   *pool // whose the parts are; nil for its own
 	tall   *tall // nil where not all columns are known
 	p      program
 	at     *faces.Point // of p
@@ -83,9 +82,7 @@ func (w *workspace) Release() {
 		w.tall.release()
 		return
 	}
-	if w.pool == nil {
-		w.parts.Release()
-	}
+	w.parts.Release()
 }
 
 // idleShare of the working set, and idleLeast coordinates more, may be inactive: a larger one is
@@ -134,16 +131,9 @@ func (w *workspace) extend(ctx context.Context, dev array.Device, a *activeSet, 
 				w.p.Set(i, j, v)
 			}
 		}
-		var err error
-		switch {
-		case w.tall != nil:
+		if w.tall != nil {
 			w.tall.join(some, w.place, entry)
-		case w.pool != nil:
-			err = w.pool.join(ctx, dev, a.Task.Problem.A, some, w.set, w.place, entry)
-		default:
-			err = w.parts.Join(ctx, dev, a.Task.Problem.A, some, w.place, entry)
-		}
-		if err != nil {
+		} else if err := w.parts.Join(ctx, dev, a.Task.Problem.A, some, w.place, entry); err != nil {
 			return err
 		}
 		w.p.Ready()
