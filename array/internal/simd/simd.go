@@ -1,7 +1,7 @@
 // Package simd has three inner loops: inner products, of two vectors or of some vectors with gathered
-// rows, and sums of gathered rows, which no BLAS provides. On amd64 with AVX2 and FMA they are assembly,
-// for AVX-512 too, with the same bits; elsewhere they are Go, which gives the same up to rounding. The
-// bits of a value depend on what it is computed from, and not on what is computed beside it.
+// rows, and sums of gathered rows, which no BLAS provides. On amd64 with AVX2 and FMA they are assembly;
+// elsewhere they are Go, which gives the same up to rounding. The bits of a value depend on what it is
+// computed from, and not on what is computed beside it.
 package simd
 
 // Vectors is how many vectors a tile of [Products] and [Sums] has.

@@ -6,17 +6,11 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-var (
-	fast = cpu.X86.HasAVX2 && cpu.X86.HasFMA
-	// wide says that there are registers of eight values, with masks.
-	wide = fast && cpu.X86.HasAVX512F && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ
-)
+var fast = cpu.X86.HasAVX2 && cpu.X86.HasFMA
 
 const (
-	group   = 4 // rows of inner products
-	triple  = 3 // vectors of them, with registers of four values
-	columns = 32
-	long    = 128 // columns of a vector by itself
+	group  = 4 // rows of inner products
+	triple = 3 // vectors of them
 )
 
 // masks has, from 16-n on, n words of ones and then zeros.
@@ -71,33 +65,17 @@ func Products(out []float64, to int, x []float64, stride, w int, y []float64, ot
 // groupProducts is Products of a group of rows. The group at next is likely to follow.
 func groupProducts(out []float64, to int, x []float64, stride, w int, y []float64, other, next *int32, r int) {
 	s := 0
-	if wide {
-		for ; s+Vectors <= w; s += Vectors {
-			dots6x4(r, &x[s*stride], 8*stride, &y[0], other, 8*r, &out[s*to], 8*to)
-		}
-	} else {
-		for ; s+triple <= w; s += triple {
-			dots3x4Y(r, &x[s*stride], 8*stride, &y[0], other, 8*r, &out[s*to], 8*to, &masks[16-r%8],
-				half(next, s/triple))
-		}
+	for ; s+triple <= w; s += triple {
+		dots3x4(r, &x[s*stride], 8*stride, &y[0], other, 8*r, &out[s*to], 8*to, &masks[16-r%8], half(next, s/triple))
 	}
 	for ; s < w; s++ {
-		fourProducts(&out[s*to], &x[s*stride], y, other, r)
+		dots1x4(r, &x[s*stride], &y[0], other, 8*r, &out[s*to], &masks[16-r%8])
 	}
 }
 
 // half is the group's first pair or its second.
 func half(group *int32, i int) *int32 {
 	return (*int32)(unsafe.Add(unsafe.Pointer(group), 8*(i%2)))
-}
-
-// fourProducts is Products of one vector and four rows.
-func fourProducts(out, x *float64, y []float64, other *int32, r int) {
-	if wide {
-		dots1x4(r, x, &y[0], other, 8*r, out)
-	} else {
-		dots1x4Y(r, x, &y[0], other, 8*r, out, &masks[16-r%8])
-	}
 }
 
 // Sums adds a sum_u z[s*apart+u] (row other[u] of y) to c[s*stride:], r values, for all s < w.
@@ -112,44 +90,27 @@ func Sums(c []float64, stride, w int, a float64, z []float64, apart int, y []flo
 		return
 	}
 	_, _ = c[(w-1)*stride+r-1], z[(w-1)*apart+n-1]
-	if !wide {
-		s := 0
-		for ; s+Vectors <= w; s += Vectors {
-			sumTile(c[s*stride:], stride, a, &z[s*apart], apart, y, other, r)
-		}
-		for ; s < w; s++ {
-			sumColumns(c[s*stride:][:r], a, &z[s*apart], y, other, r)
-		}
-		return
+	s := 0
+	for ; s+Vectors <= w; s += Vectors {
+		sumTile(c[s*stride:], stride, a, &z[s*apart], apart, y, other, r)
 	}
-	from := 0
-	for ; w == 1 && from+long <= r; from += long {
-		adds1x128(n, &c[from], a, &z[0], &y[from], &other[0], 8*r)
-	}
-	for ; from < r; from += columns {
-		mask := ^uint32(0) >> (columns - min(r-from, columns))
-		s := 0
-		for ; s+Vectors <= w; s += Vectors {
-			adds6x32(n, &c[s*stride+from], 8*stride, a, &z[s*apart], 8*apart, &y[from], &other[0], 8*r, mask)
-		}
-		for ; s < w; s++ {
-			adds1x32(n, &c[s*stride+from], a, &z[s*apart], &y[from], &other[0], 8*r, mask)
-		}
+	for ; s < w; s++ {
+		sumColumns(c[s*stride:][:r], a, &z[s*apart], y, other, r)
 	}
 }
 
-// sumTile is Sums of six vectors, with registers of four values.
+// sumTile is Sums of six vectors.
 func sumTile(c []float64, stride int, a float64, z *float64, apart int, y []float64, other []int32, r int) {
 	n, from := len(other), 0
 	for ; from+8 <= r; from += 8 {
-		adds6x8Y(n, &c[from], 8*stride, a, z, 8*apart, &y[from], &other[0], 8*r, nil)
+		adds6x8(n, &c[from], 8*stride, a, z, 8*apart, &y[from], &other[0], 8*r, nil)
 	}
 	if from < r {
-		adds6x8Y(n, &c[from], 8*stride, a, z, 8*apart, &y[from], &other[0], 8*r, &masks[16-(r-from)])
+		adds6x8(n, &c[from], 8*stride, a, z, 8*apart, &y[from], &other[0], 8*r, &masks[16-(r-from)])
 	}
 }
 
-// sumColumns is Sums of one vector, with registers of four values.
+// sumColumns is Sums of one vector.
 func sumColumns(c []float64, a float64, z *float64, y []float64, other []int32, r int) {
 	n, from := len(other), 0
 	for ; from+32 <= len(c); from += 32 {
@@ -183,42 +144,20 @@ func addRows16(y *float64, a float64, z *float64, b *float64, other *int32, stri
 //go:noescape
 func dotAVX2(n int, x, y *float64) float64
 
-// dots6x4 sets out[s][u] to the inner products of six x_s and four rows of y, n values each. All
-// strides are in bytes.
+// dots1x4 sets out[u] to the inner products of x and four rows of y, n values each; the mask has n mod 8 words of ones.
+// All strides are in bytes.
 //
 //go:noescape
-func dots6x4(n int, x *float64, xstride int, y *float64, other *int32, ystride int, out *float64, ostride int)
+func dots1x4(n int, x *float64, y *float64, other *int32, ystride int, out *float64, mask *int64)
 
-//go:noescape
-func dots1x4(n int, x *float64, y *float64, other *int32, ystride int, out *float64)
-
-// dots1x4Y is dots1x4 with registers of four values; the mask has n mod 8 words of ones.
+// dots3x4 is dots1x4 for three vectors. It prefetches two rows.
 //
 //go:noescape
-func dots1x4Y(n int, x *float64, y *float64, other *int32, ystride int, out *float64, mask *int64)
-
-// dots3x4Y is dots6x4 for three vectors, with registers of four values; the mask has n mod 8 words of ones. It
-// prefetches two rows.
-//
-//go:noescape
-func dots3x4Y(n int, x *float64, xstride int, y *float64, other *int32, ystride int, out *float64, ostride int,
+func dots3x4(n int, x *float64, xstride int, y *float64, other *int32, ystride int, out *float64, ostride int,
 	mask *int64, next *int32)
 
-// adds6x8Y adds to eight values of six vectors, or to as many as the mask has ones where it is not nil. The
-// strides are in bytes.
+// adds6x8 adds to eight values of six vectors, or to as many as the mask has ones where it is not nil.
 //
 //go:noescape
-func adds6x8Y(count int, c *float64, cstride int, a float64, z *float64, zstride int, y *float64, other *int32,
+func adds6x8(count int, c *float64, cstride int, a float64, z *float64, zstride int, y *float64, other *int32,
 	ystride int, mask *int64)
-
-// adds6x32 adds to as many of 32 values of six vectors as mask has ones. The strides are in bytes.
-//
-//go:noescape
-func adds6x32(count int, c *float64, cstride int, a float64, z *float64, zstride int, y *float64, other *int32,
-	ystride int, mask uint32)
-
-//go:noescape
-func adds1x32(count int, c *float64, a float64, z *float64, y *float64, other *int32, ystride int, mask uint32)
-
-//go:noescape
-func adds1x128(count int, c *float64, a float64, z *float64, y *float64, other *int32, ystride int)

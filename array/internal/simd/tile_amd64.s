@@ -1,5 +1,7 @@
 #include "textflag.h"
 
+// Tiles of vectors and rows. They give the bits of dots1x4, addRows32 and addRows16.
+
 // SUMS sets Y4 to the sums of the eight values of A, B, C and D each, of which Y0 to Y3 have the
 // first four: those of a half are added to the other's, then neighbours, then the two that are left.
 #define SUMS \
@@ -9,218 +11,44 @@
 	VBLENDPD $0x0C, Y2, Y0, Y5; \
 	VADDPD Y5, Y4, Y4
 
-// FOLD sets Y0 to Y3 to the sums of the halves of Z registers.
-#define FOLD(A, YA, B, YB, C, YC, D, YD) \
-	VEXTRACTF64X4 $1, A, Y28; \
-	VEXTRACTF64X4 $1, B, Y29; \
-	VEXTRACTF64X4 $1, C, Y30; \
-	VEXTRACTF64X4 $1, D, Y31; \
-	VADDPD Y28, YA, Y0; \
-	VADDPD Y29, YB, Y1; \
-	VADDPD Y30, YC, Y2; \
-	VADDPD Y31, YD, Y3
+// PAIR adds the products of four values of three vectors, off bytes on, with those of two rows, Y12 and
+// Y13, to A to F.
+#define PAIR(off, A, B, C, D, E, F) \
+	VMOVUPD off(SI)(BX*8), Y14; \
+	VFMADD231PD Y12, Y14, A; \
+	VFMADD231PD Y13, Y14, B; \
+	VMOVUPD off(DI)(BX*8), Y14; \
+	VFMADD231PD Y12, Y14, C; \
+	VFMADD231PD Y13, Y14, D; \
+	VMOVUPD off(R8)(BX*8), Y14; \
+	VFMADD231PD Y12, Y14, E; \
+	VFMADD231PD Y13, Y14, F
 
-#define FOUR(X, A, B, C, D) \
-	VFMADD231PD Z24, X, A; \
-	VFMADD231PD Z25, X, B; \
-	VFMADD231PD Z26, X, C; \
-	VFMADD231PD Z27, X, D
+// PART is PAIR with the values that the mask in Y15 has.
+#define PART(off, A, B, C, D, E, F) \
+	VMASKMOVPD off(R9)(BX*8), Y15, Y12; \
+	VMASKMOVPD off(R10)(BX*8), Y15, Y13; \
+	VMASKMOVPD off(SI)(BX*8), Y15, Y14; \
+	VFMADD231PD Y12, Y14, A; \
+	VFMADD231PD Y13, Y14, B; \
+	VMASKMOVPD off(DI)(BX*8), Y15, Y14; \
+	VFMADD231PD Y12, Y14, C; \
+	VFMADD231PD Y13, Y14, D; \
+	VMASKMOVPD off(R8)(BX*8), Y15, Y14; \
+	VFMADD231PD Y12, Y14, E; \
+	VFMADD231PD Y13, Y14, F
 
-// func dots6x4(n int, x *float64, xstride int, y *float64, other *int32, ystride int, out *float64, ostride int)
-// The strides are in bytes.
-TEXT ·dots6x4(SB), NOSPLIT, $0-64
-	MOVQ n+0(FP), CX
-	MOVQ x+8(FP), SI
-	MOVQ xstride+16(FP), R8
-	MOVQ y+24(FP), AX
-	MOVQ other+32(FP), BX
-	MOVQ ystride+40(FP), DX
-	LEAQ (SI)(R8*2), DI
-	ADDQ R8, DI
-	MOVLQSX (BX), R9
-	MOVLQSX 4(BX), R10
-	MOVLQSX 8(BX), R11
-	MOVLQSX 12(BX), R12
-	IMULQ DX, R9
-	IMULQ DX, R10
-	IMULQ DX, R11
-	IMULQ DX, R12
-	ADDQ AX, R9
-	ADDQ AX, R10
-	ADDQ AX, R11
-	ADDQ AX, R12
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	VPXORQ Z6, Z6, Z6
-	VPXORQ Z7, Z7, Z7
-	VPXORQ Z8, Z8, Z8
-	VPXORQ Z9, Z9, Z9
-	VPXORQ Z10, Z10, Z10
-	VPXORQ Z11, Z11, Z11
-	VPXORQ Z12, Z12, Z12
-	VPXORQ Z13, Z13, Z13
-	VPXORQ Z14, Z14, Z14
-	VPXORQ Z15, Z15, Z15
-	VPXORQ Z16, Z16, Z16
-	VPXORQ Z17, Z17, Z17
-	VPXORQ Z18, Z18, Z18
-	VPXORQ Z19, Z19, Z19
-	VPXORQ Z20, Z20, Z20
-	VPXORQ Z21, Z21, Z21
-	VPXORQ Z22, Z22, Z22
-	VPXORQ Z23, Z23, Z23
-	MOVQ CX, DX
-	SHRQ $3, DX
-	JZ   rest
+// SUMTWO stores the sums of the eight values of A and AH, and of B and BH, which it overwrites.
+#define SUMTWO(A, AX_, AH, B, BH) \
+	VADDPD AH, A, A; \
+	VADDPD BH, B, B; \
+	VHADDPD B, A, A; \
+	VEXTRACTF128 $1, A, X12; \
+	VADDPD X12, AX_, X12; \
+	VMOVUPD X12, (AX)
 
-eight:
-	VMOVUPD (R9), Z24
-	VMOVUPD (R10), Z25
-	VMOVUPD (R11), Z26
-	VMOVUPD (R12), Z27
-	VMOVUPD (SI), Z28
-	VMOVUPD (SI)(R8*1), Z29
-	VMOVUPD (SI)(R8*2), Z30
-	FOUR(Z28, Z0, Z1, Z2, Z3)
-	FOUR(Z29, Z4, Z5, Z6, Z7)
-	FOUR(Z30, Z8, Z9, Z10, Z11)
-	VMOVUPD (DI), Z28
-	VMOVUPD (DI)(R8*1), Z29
-	VMOVUPD (DI)(R8*2), Z30
-	FOUR(Z28, Z12, Z13, Z14, Z15)
-	FOUR(Z29, Z16, Z17, Z18, Z19)
-	FOUR(Z30, Z20, Z21, Z22, Z23)
-	ADDQ $64, R9
-	ADDQ $64, R10
-	ADDQ $64, R11
-	ADDQ $64, R12
-	ADDQ $64, SI
-	ADDQ $64, DI
-	DECQ DX
-	JNZ  eight
-
-rest:
-	ANDQ $7, CX
-	JZ   sum
-	MOVQ $1, AX
-	SHLQ CX, AX
-	DECQ AX
-	KMOVW AX, K1
-	VMOVUPD.Z (R9), K1, Z24
-	VMOVUPD.Z (R10), K1, Z25
-	VMOVUPD.Z (R11), K1, Z26
-	VMOVUPD.Z (R12), K1, Z27
-	VMOVUPD.Z (SI), K1, Z28
-	VMOVUPD.Z (SI)(R8*1), K1, Z29
-	VMOVUPD.Z (SI)(R8*2), K1, Z30
-	FOUR(Z28, Z0, Z1, Z2, Z3)
-	FOUR(Z29, Z4, Z5, Z6, Z7)
-	FOUR(Z30, Z8, Z9, Z10, Z11)
-	VMOVUPD.Z (DI), K1, Z28
-	VMOVUPD.Z (DI)(R8*1), K1, Z29
-	VMOVUPD.Z (DI)(R8*2), K1, Z30
-	FOUR(Z28, Z12, Z13, Z14, Z15)
-	FOUR(Z29, Z16, Z17, Z18, Z19)
-	FOUR(Z30, Z20, Z21, Z22, Z23)
-
-sum:
-	MOVQ out+48(FP), DI
-	MOVQ ostride+56(FP), R8
-	FOLD(Z0, Y0, Z1, Y1, Z2, Y2, Z3, Y3)
-	// The registers of the second vector are needed below.
-	VMOVAPD Z4, Z24
-	VMOVAPD Z5, Z25
-	SUMS
-	VMOVUPD Y4, (DI)
-	ADDQ R8, DI
-	FOLD(Z24, Y24, Z25, Y25, Z6, Y6, Z7, Y7)
-	SUMS
-	VMOVUPD Y4, (DI)
-	ADDQ R8, DI
-	FOLD(Z8, Y8, Z9, Y9, Z10, Y10, Z11, Y11)
-	SUMS
-	VMOVUPD Y4, (DI)
-	ADDQ R8, DI
-	FOLD(Z12, Y12, Z13, Y13, Z14, Y14, Z15, Y15)
-	SUMS
-	VMOVUPD Y4, (DI)
-	ADDQ R8, DI
-	FOLD(Z16, Y16, Z17, Y17, Z18, Y18, Z19, Y19)
-	SUMS
-	VMOVUPD Y4, (DI)
-	ADDQ R8, DI
-	FOLD(Z20, Y20, Z21, Y21, Z22, Y22, Z23, Y23)
-	SUMS
-	VMOVUPD Y4, (DI)
-	VZEROUPPER
-	RET
-
-// func dots1x4(n int, x *float64, y *float64, other *int32, ystride int, out *float64)
-TEXT ·dots1x4(SB), NOSPLIT, $0-48
-	MOVQ n+0(FP), CX
-	MOVQ x+8(FP), SI
-	MOVQ y+16(FP), AX
-	MOVQ other+24(FP), BX
-	MOVQ ystride+32(FP), DX
-	MOVLQSX (BX), R9
-	MOVLQSX 4(BX), R10
-	MOVLQSX 8(BX), R11
-	MOVLQSX 12(BX), R12
-	IMULQ DX, R9
-	IMULQ DX, R10
-	IMULQ DX, R11
-	IMULQ DX, R12
-	ADDQ AX, R9
-	ADDQ AX, R10
-	ADDQ AX, R11
-	ADDQ AX, R12
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	XORQ BX, BX
-	MOVQ CX, DX
-	SHRQ $3, DX
-	JZ   rest
-
-eight:
-	VMOVUPD (SI)(BX*8), Z28
-	VFMADD231PD (R9)(BX*8), Z28, Z0
-	VFMADD231PD (R10)(BX*8), Z28, Z1
-	VFMADD231PD (R11)(BX*8), Z28, Z2
-	VFMADD231PD (R12)(BX*8), Z28, Z3
-	ADDQ $8, BX
-	DECQ DX
-	JNZ  eight
-
-rest:
-	ANDQ $7, CX
-	JZ   sum
-	MOVQ $1, AX
-	SHLQ CX, AX
-	DECQ AX
-	KMOVW AX, K1
-	VMOVUPD.Z (SI)(BX*8), K1, Z28
-	VMOVUPD.Z (R9)(BX*8), K1, Z24
-	VMOVUPD.Z (R10)(BX*8), K1, Z25
-	VMOVUPD.Z (R11)(BX*8), K1, Z26
-	VMOVUPD.Z (R12)(BX*8), K1, Z27
-	FOUR(Z28, Z0, Z1, Z2, Z3)
-
-sum:
-	MOVQ out+40(FP), DI
-	FOLD(Z0, Y0, Z1, Y1, Z2, Y2, Z3, Y3)
-	SUMS
-	VMOVUPD Y4, (DI)
-	VZEROUPPER
-	RET
-
-// func dots1x4Y(n int, x *float64, y *float64, other *int32, ystride int, out *float64, mask *int64)
-TEXT ·dots1x4Y(SB), NOSPLIT, $0-56
+// func dots1x4(n int, x *float64, y *float64, other *int32, ystride int, out *float64, mask *int64)
+TEXT ·dots1x4(SB), NOSPLIT, $0-56
 	MOVQ n+0(FP), CX
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), AX
@@ -302,93 +130,169 @@ sum:
 	VZEROUPPER
 	RET
 
-#define ROW \
-	MOVLQSX (R10)(DX*4), AX; \
-	IMULQ R11, AX; \
-	ADDQ R9, AX; \
-	VMOVUPD.Z (AX), K1, Z24; \
-	VMOVUPD.Z 64(AX), K2, Z25; \
-	VMOVUPD.Z 128(AX), K3, Z26; \
-	VMOVUPD.Z 192(AX), K4, Z27
+// func dots3x4(n int, x *float64, xstride int, y *float64, other *int32, ystride int, out *float64, ostride int, mask *int64, next *int32)
+// The strides are in bytes. It prefetches two rows, next[0] and next[1].
+TEXT ·dots3x4(SB), NOSPLIT, $0-80
+	MOVQ n+0(FP), CX
+	MOVQ x+8(FP), SI
+	MOVQ xstride+16(FP), R8
+	MOVQ y+24(FP), AX
+	MOVQ other+32(FP), BX
+	MOVQ ystride+40(FP), DX
+	LEAQ (SI)(R8*1), DI
+	LEAQ (SI)(R8*2), R8
+	MOVQ out+48(FP), R13
+	MOVQ next+72(FP), R9
+	MOVLQSX (R9), R14
+	MOVLQSX 4(R9), R15
+	IMULQ DX, R14
+	IMULQ DX, R15
+	ADDQ AX, R14
+	ADDQ AX, R15
+	MOVLQSX 8(BX), R11
+	MOVLQSX 12(BX), R12
+	IMULQ DX, R11
+	IMULQ DX, R12
+	ADDQ AX, R11
+	ADDQ AX, R12
+	MOVLQSX (BX), R9
+	MOVLQSX 4(BX), R10
+	IMULQ DX, R9
+	IMULQ DX, R10
+	ADDQ AX, R9
+	ADDQ AX, R10
 
-// STORE adds a times the sums to 32 values, a being in Z28.
-#define STORE(A, B, C, D) \
-	VMOVUPD.Z (DI), K1, Z24; \
-	VMOVUPD.Z 64(DI), K2, Z25; \
-	VMOVUPD.Z 128(DI), K3, Z26; \
-	VMOVUPD.Z 192(DI), K4, Z27; \
-	VFMADD231PD A, Z28, Z24; \
-	VFMADD231PD B, Z28, Z25; \
-	VFMADD231PD C, Z28, Z26; \
-	VFMADD231PD D, Z28, Z27; \
-	VMOVUPD Z24, K1, (DI); \
-	VMOVUPD Z25, K2, 64(DI); \
-	VMOVUPD Z26, K3, 128(DI); \
-	VMOVUPD Z27, K4, 192(DI)
+two:
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	VXORPD Y7, Y7, Y7
+	VXORPD Y8, Y8, Y8
+	VXORPD Y9, Y9, Y9
+	VXORPD Y10, Y10, Y10
+	VXORPD Y11, Y11, Y11
+	XORQ BX, BX
+	MOVQ CX, DX
+	SHRQ $3, DX
+	JZ   rest
 
-// MASKS sets K1 to K4 to the bytes of AX.
-#define MASKS \
-	KMOVW AX, K1; \
-	SHRQ $8, AX; \
-	KMOVW AX, K2; \
-	SHRQ $8, AX; \
-	KMOVW AX, K3; \
-	SHRQ $8, AX; \
-	KMOVW AX, K4
+eight:
+	PREFETCHT0 (R14)(BX*8)
+	VMOVUPD (R9)(BX*8), Y12
+	VMOVUPD (R10)(BX*8), Y13
+	PAIR(0, Y0, Y1, Y2, Y3, Y4, Y5)
+	VMOVUPD 32(R9)(BX*8), Y12
+	VMOVUPD 32(R10)(BX*8), Y13
+	PAIR(32, Y6, Y7, Y8, Y9, Y10, Y11)
+	ADDQ $8, BX
+	DECQ DX
+	JNZ  eight
 
-// func adds6x32(count int, c *float64, cstride int, a float64, z *float64, zstride int, y *float64, other *int32, ystride int, mask uint32)
+rest:
+	TESTQ $7, CX
+	JZ   sum
+	MOVQ mask+64(FP), AX
+	VMOVUPD (AX), Y15
+	PART(0, Y0, Y1, Y2, Y3, Y4, Y5)
+	VMOVUPD 32(AX), Y15
+	PART(32, Y6, Y7, Y8, Y9, Y10, Y11)
+
+sum:
+	MOVQ R13, AX
+	MOVQ ostride+56(FP), DX
+	SUMTWO(Y0, X0, Y6, Y1, Y7)
+	ADDQ DX, AX
+	SUMTWO(Y2, X2, Y8, Y3, Y9)
+	ADDQ DX, AX
+	SUMTWO(Y4, X4, Y10, Y5, Y11)
+	ADDQ $16, R13
+	MOVQ R11, R9
+	MOVQ R12, R10
+	MOVQ R15, R14
+	XORQ R11, R11
+	TESTQ R9, R9
+	JNZ  two
+	VZEROUPPER
+	RET
+
+// SIX adds the products of eight values of a row, Y12 and Y13, with a number for each of six vectors.
+#define SIX \
+	VBROADCASTSD (SI), Y14; \
+	VFMADD231PD Y12, Y14, Y0; \
+	VFMADD231PD Y13, Y14, Y1; \
+	VBROADCASTSD (SI)(R8*1), Y14; \
+	VFMADD231PD Y12, Y14, Y2; \
+	VFMADD231PD Y13, Y14, Y3; \
+	VBROADCASTSD (SI)(R8*2), Y14; \
+	VFMADD231PD Y12, Y14, Y4; \
+	VFMADD231PD Y13, Y14, Y5; \
+	VBROADCASTSD (DI), Y14; \
+	VFMADD231PD Y12, Y14, Y6; \
+	VFMADD231PD Y13, Y14, Y7; \
+	VBROADCASTSD (DI)(R8*1), Y14; \
+	VFMADD231PD Y12, Y14, Y8; \
+	VFMADD231PD Y13, Y14, Y9; \
+	VBROADCASTSD (DI)(R8*2), Y14; \
+	VFMADD231PD Y12, Y14, Y10; \
+	VFMADD231PD Y13, Y14, Y11
+
+#define LAST(A, B) \
+	VMOVUPD (DI), Y12; \
+	VMOVUPD 32(DI), Y13; \
+	VFMADD231PD A, Y15, Y12; \
+	VFMADD231PD B, Y15, Y13; \
+	VMOVUPD Y12, (DI); \
+	VMOVUPD Y13, 32(DI)
+
+// LASTOF is LAST with as many values as the masks at AX have.
+#define LASTOF(A, B) \
+	VMOVUPD (AX), Y14; \
+	VMASKMOVPD (DI), Y14, Y12; \
+	VFMADD231PD A, Y15, Y12; \
+	VMASKMOVPD Y12, Y14, (DI); \
+	VMOVUPD 32(AX), Y14; \
+	VMASKMOVPD 32(DI), Y14, Y13; \
+	VFMADD231PD B, Y15, Y13; \
+	VMASKMOVPD Y13, Y14, 32(DI)
+
+// func adds6x8(count int, c *float64, cstride int, a float64, z *float64, zstride int, y *float64, other *int32, ystride int, mask *int64)
 // The strides are in bytes.
-TEXT ·adds6x32(SB), NOSPLIT, $0-76
+TEXT ·adds6x8(SB), NOSPLIT, $0-80
 	MOVQ count+0(FP), CX
 	MOVQ z+32(FP), SI
 	MOVQ zstride+40(FP), R8
 	MOVQ y+48(FP), R9
 	MOVQ other+56(FP), R10
 	MOVQ ystride+64(FP), R11
-	MOVL mask+72(FP), AX
-	MASKS
+	MOVQ mask+72(FP), AX
 	LEAQ (SI)(R8*2), DI
 	ADDQ R8, DI
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	VPXORQ Z6, Z6, Z6
-	VPXORQ Z7, Z7, Z7
-	VPXORQ Z8, Z8, Z8
-	VPXORQ Z9, Z9, Z9
-	VPXORQ Z10, Z10, Z10
-	VPXORQ Z11, Z11, Z11
-	VPXORQ Z12, Z12, Z12
-	VPXORQ Z13, Z13, Z13
-	VPXORQ Z14, Z14, Z14
-	VPXORQ Z15, Z15, Z15
-	VPXORQ Z16, Z16, Z16
-	VPXORQ Z17, Z17, Z17
-	VPXORQ Z18, Z18, Z18
-	VPXORQ Z19, Z19, Z19
-	VPXORQ Z20, Z20, Z20
-	VPXORQ Z21, Z21, Z21
-	VPXORQ Z22, Z22, Z22
-	VPXORQ Z23, Z23, Z23
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	VXORPD Y7, Y7, Y7
+	VXORPD Y8, Y8, Y8
+	VXORPD Y9, Y9, Y9
+	VXORPD Y10, Y10, Y10
+	VXORPD Y11, Y11, Y11
 	XORQ DX, DX
+	TESTQ AX, AX
+	JNZ  some
 
 row:
-	ROW
-	VBROADCASTSD (SI), Z28
-	VBROADCASTSD (SI)(R8*1), Z29
-	VBROADCASTSD (SI)(R8*2), Z30
-	FOUR(Z28, Z0, Z1, Z2, Z3)
-	FOUR(Z29, Z4, Z5, Z6, Z7)
-	FOUR(Z30, Z8, Z9, Z10, Z11)
-	VBROADCASTSD (DI), Z28
-	VBROADCASTSD (DI)(R8*1), Z29
-	VBROADCASTSD (DI)(R8*2), Z30
-	FOUR(Z28, Z12, Z13, Z14, Z15)
-	FOUR(Z29, Z16, Z17, Z18, Z19)
-	FOUR(Z30, Z20, Z21, Z22, Z23)
+	MOVLQSX (R10)(DX*4), BX
+	IMULQ R11, BX
+	VMOVUPD (R9)(BX*1), Y12
+	VMOVUPD 32(R9)(BX*1), Y13
+	SIX
 	ADDQ $8, SI
 	ADDQ $8, DI
 	INCQ DX
@@ -396,120 +300,47 @@ row:
 	JLT  row
 	MOVQ c+8(FP), DI
 	MOVQ cstride+16(FP), R8
-	VBROADCASTSD a+24(FP), Z28
-	STORE(Z0, Z1, Z2, Z3)
+	VBROADCASTSD a+24(FP), Y15
+	LAST(Y0, Y1)
 	ADDQ R8, DI
-	STORE(Z4, Z5, Z6, Z7)
+	LAST(Y2, Y3)
 	ADDQ R8, DI
-	STORE(Z8, Z9, Z10, Z11)
+	LAST(Y4, Y5)
 	ADDQ R8, DI
-	STORE(Z12, Z13, Z14, Z15)
+	LAST(Y6, Y7)
 	ADDQ R8, DI
-	STORE(Z16, Z17, Z18, Z19)
+	LAST(Y8, Y9)
 	ADDQ R8, DI
-	STORE(Z20, Z21, Z22, Z23)
+	LAST(Y10, Y11)
 	VZEROUPPER
 	RET
 
-// func adds1x32(count int, c *float64, a float64, z *float64, y *float64, other *int32, ystride int, mask uint32)
-TEXT ·adds1x32(SB), NOSPLIT, $0-60
-	MOVQ count+0(FP), CX
-	MOVQ c+8(FP), DI
-	MOVQ z+24(FP), SI
-	MOVQ y+32(FP), R9
-	MOVQ other+40(FP), R10
-	MOVQ ystride+48(FP), R11
-	MOVL mask+56(FP), AX
-	MASKS
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	XORQ DX, DX
-
-row:
-	ROW
-	VBROADCASTSD (SI)(DX*8), Z28
-	FOUR(Z28, Z0, Z1, Z2, Z3)
+some:
+	MOVLQSX (R10)(DX*4), BX
+	IMULQ R11, BX
+	VMOVUPD (AX), Y15
+	VMASKMOVPD (R9)(BX*1), Y15, Y12
+	VMOVUPD 32(AX), Y15
+	VMASKMOVPD 32(R9)(BX*1), Y15, Y13
+	SIX
+	ADDQ $8, SI
+	ADDQ $8, DI
 	INCQ DX
 	CMPQ DX, CX
-	JLT  row
-	VBROADCASTSD a+16(FP), Z28
-	STORE(Z0, Z1, Z2, Z3)
-	VZEROUPPER
-	RET
-
-#define LAST(off, Z) \
-	VMOVUPD off(DI), Z24; \
-	VFMADD231PD Z, Z28, Z24; \
-	VMOVUPD Z24, off(DI)
-
-// func adds1x128(count int, c *float64, a float64, z *float64, y *float64, other *int32, ystride int)
-TEXT ·adds1x128(SB), NOSPLIT, $0-56
-	MOVQ count+0(FP), CX
+	JLT  some
 	MOVQ c+8(FP), DI
-	MOVQ z+24(FP), SI
-	MOVQ y+32(FP), R9
-	MOVQ other+40(FP), R10
-	MOVQ ystride+48(FP), R11
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	VPXORQ Z6, Z6, Z6
-	VPXORQ Z7, Z7, Z7
-	VPXORQ Z8, Z8, Z8
-	VPXORQ Z9, Z9, Z9
-	VPXORQ Z10, Z10, Z10
-	VPXORQ Z11, Z11, Z11
-	VPXORQ Z12, Z12, Z12
-	VPXORQ Z13, Z13, Z13
-	VPXORQ Z14, Z14, Z14
-	VPXORQ Z15, Z15, Z15
-	XORQ DX, DX
-
-row:
-	MOVLQSX (R10)(DX*4), AX
-	IMULQ R11, AX
-	ADDQ R9, AX
-	VBROADCASTSD (SI)(DX*8), Z28
-	VFMADD231PD (AX), Z28, Z0
-	VFMADD231PD 64(AX), Z28, Z1
-	VFMADD231PD 128(AX), Z28, Z2
-	VFMADD231PD 192(AX), Z28, Z3
-	VFMADD231PD 256(AX), Z28, Z4
-	VFMADD231PD 320(AX), Z28, Z5
-	VFMADD231PD 384(AX), Z28, Z6
-	VFMADD231PD 448(AX), Z28, Z7
-	VFMADD231PD 512(AX), Z28, Z8
-	VFMADD231PD 576(AX), Z28, Z9
-	VFMADD231PD 640(AX), Z28, Z10
-	VFMADD231PD 704(AX), Z28, Z11
-	VFMADD231PD 768(AX), Z28, Z12
-	VFMADD231PD 832(AX), Z28, Z13
-	VFMADD231PD 896(AX), Z28, Z14
-	VFMADD231PD 960(AX), Z28, Z15
-	INCQ DX
-	CMPQ DX, CX
-	JLT  row
-	VBROADCASTSD a+16(FP), Z28
-	LAST(0, Z0)
-	LAST(64, Z1)
-	LAST(128, Z2)
-	LAST(192, Z3)
-	LAST(256, Z4)
-	LAST(320, Z5)
-	LAST(384, Z6)
-	LAST(448, Z7)
-	LAST(512, Z8)
-	LAST(576, Z9)
-	LAST(640, Z10)
-	LAST(704, Z11)
-	LAST(768, Z12)
-	LAST(832, Z13)
-	LAST(896, Z14)
-	LAST(960, Z15)
+	MOVQ cstride+16(FP), R8
+	VBROADCASTSD a+24(FP), Y15
+	LASTOF(Y0, Y1)
+	ADDQ R8, DI
+	LASTOF(Y2, Y3)
+	ADDQ R8, DI
+	LASTOF(Y4, Y5)
+	ADDQ R8, DI
+	LASTOF(Y6, Y7)
+	ADDQ R8, DI
+	LASTOF(Y8, Y9)
+	ADDQ R8, DI
+	LASTOF(Y10, Y11)
 	VZEROUPPER
 	RET
