@@ -13,6 +13,9 @@ import (
 type Coefficient struct {
 	Name     string  `json:"name"`
 	Estimate float64 `json:"estimate"`
+	// Standardized is the estimate times the standard deviation of its column, in what a page shows of a fit to
+	// columns that are divided by it.
+	Standardized *float64 `json:"standardized,omitempty"`
 	// Debiased is an estimate without the bias of the penalty, and DebiasedStdErr its standard
 	// error; absent where they are not defined, and for coefficients that are 0.
 	Debiased       *float64 `json:"debiased,omitempty"`

@@ -133,6 +133,34 @@ func TestPageOfATable(t *testing.T) {
 	}
 }
 
+// Coefficients are drawn times the standard deviations of the columns that a fit divides by them, so that a column in
+// large units is as high as others; the table has both. The command is the one that makes the page, without the names of
+// other files.
+func TestPageDrawsStandardizedCoefficients(t *testing.T) {
+	rng, table := rand.New(rand.NewPCG(6, 6)), "a,b,y\n"
+	for range 60 {
+		a, b := rng.NormFloat64(), rng.NormFloat64()
+		table += fmt.Sprintf("%g,%g,%g\n", a, 1e6*b, a+b+0.1*rng.NormFloat64())
+	}
+	data, b := text(t, "units.csv", table), openBrowser(t, 1200, 900, "light")
+	for _, c := range []struct{ standardize, drawn, head string }{
+		{"--standardize", "true true", "coefficient× s.d."},
+		{"--standardize=false", "false false", ""},
+	} {
+		b.open(pageOf(t, "sweep", "--problem", "lasso", "--data", data, "--response", "y", "--lambda", "0.05max:max:6",
+			c.standardize, "--path", filepath.Join(t.TempDir(), "path.csv")))
+		b.eval("go(0)")
+		drawn := b.text("['a', 'b'].map(n => ofName(current(), n, sizeOf)).map(v => v > 0.7 && v < 1.4).join(' ')")
+		head := b.text("[...document.querySelectorAll('.coefficients th')].map(e => e.textContent).join('')")
+		if drawn != c.drawn || head != c.head {
+			t.Errorf("%s: %q near 1, and the head %q", c.standardize, drawn, head)
+		}
+		if line := b.text("doc.command"); strings.Contains(line, "--path") || !strings.Contains(line, c.standardize) {
+			t.Errorf("the command is %q", line)
+		}
+	}
+}
+
 // A drag across a curve zooms all curves to the weights between its ends and a double click shows all again, a click
 // moves; buttons copy what they stand beside; in print the page has light colours and no buttons.
 func TestPageZoomsCopiesAndPrints(t *testing.T) {

@@ -35,7 +35,7 @@ function chart(section, o) {
       axes: [
         { ...axis, values, ...(o.weights && weightTicks), label: o.weights ? symbols[axes()[0]] : o.x, labelSize: 18,
           labelFont: font },
-        { ...axis, values, size: 66 },
+        { ...axis, values, size: 66, label: o.y, labelSize: 18, labelFont: font },
       ],
       cursor: {
         drag: { x: true, y: false, dist: 5, setScale: !o.weights },

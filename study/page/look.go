@@ -174,13 +174,20 @@ func places(kind string, x []float64) *study.Picture {
 
 // coefficients are the largest of those that are not 0, in their order.
 func (l *Looker) coefficients(look *study.Look, b []float64) {
-	at := lists.Places(len(b), func(j int) bool { return b[j] != 0 })
+	at, drawn, scales := lists.Places(len(b), func(j int) bool { return b[j] != 0 }), b, l.p.Scales()
+	if scales != nil { // each column has a coefficient for each response
+		drawn = lists.Make(len(b), func(j int) float64 { return b[j] * scales[j*len(scales)/len(b)] })
+	}
 	if more := len(at) - mostCoefficients; more > 0 {
-		slices.SortStableFunc(at, func(i, j int) int { return cmp.Compare(math.Abs(b[j]), math.Abs(b[i])) })
+		slices.SortStableFunc(at, func(i, j int) int { return cmp.Compare(math.Abs(drawn[j]), math.Abs(drawn[i])) })
 		at, look.CoefficientsLeftOut = slices.Sorted(slices.Values(at[:mostCoefficients])), more
 	}
 	look.Coefficients = lists.Map(at, func(j int) study.Coefficient {
-		return study.Coefficient{Name: l.names[j], Estimate: rounded(b[j], 6)}
+		c := study.Coefficient{Name: l.names[j], Estimate: rounded(b[j], 6)}
+		if scales != nil {
+			c.Standardized = new(rounded(drawn[j], 6))
+		}
+		return c
 	})
 }
 

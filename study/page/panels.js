@@ -53,15 +53,18 @@ function table(rows, { head, words } = {}) {
 }
 
 const coefficients = (p) => (p && p.look && p.look.coefficients) || (p && p.coefficients) || [];
-function estimate(p, n) {
+// A coefficient is drawn times the standard deviation of its column where the fit divides columns by it: so it does not
+// depend on the column's unit.
+const sizeOf = (c) => (finite(c.standardized) ? c.standardized : c.estimate);
+function ofName(p, n, part) {
   const c = coefficients(p).find((c) => c.name === n);
-  return c ? c.estimate : 0;
+  return c ? part(c) : 0;
 }
 const bySize = (size) => (a, b) => size(b) - size(a);
 function pathNames() {
   const most = new Map();
   for (const c of isSweep() ? atAll(coefficients).flat() : []) {
-    most.set(c.name, Math.max(most.get(c.name) || 0, Math.abs(c.estimate)));
+    most.set(c.name, Math.max(most.get(c.name) || 0, Math.abs(sizeOf(c))));
   }
   return [...most.keys()].sort(bySize((n) => most.get(n)));
 }
@@ -70,11 +73,12 @@ function coefficientsPanel(section) {
   const hovered = note("\u00a0"), list = make("div", { class: "scroll coefficients", tabindex: "0" });
   const light = matchMedia("(prefers-color-scheme: dark)").matches ? 65 : 40;
   const colour = (i) => `hsl(${Math.round(i * 137.5) % 360} 65% ${light}%)`;
+  const standardized = (isSweep() ? atAll(coefficients).flat() : []).some((c) => finite(c.standardized));
   let u = null, focused = 0;
   const tell = (i) => {
     focused = i || 0;
     hovered.replaceChildren(
-      ...(i ? [name(names[i - 1]), ": ", digits(estimate(current(), names[i - 1]))]
+      ...(i ? [name(names[i - 1]), ": ", digits(ofName(current(), names[i - 1], (c) => c.estimate))]
         : ["Point at a curve, or move to a name, for its path."]),
     );
   };
@@ -85,7 +89,7 @@ function coefficientsPanel(section) {
     g.font = 12 * scale + "px system-ui, sans-serif";
     g.textAlign = "left";
     for (const i of [focused - 1, ...names.keys()].filter((i) => i >= 0).slice(0, 7)) {
-      const y = py(estimate(at, names[i]));
+      const y = py(ofName(at, names[i], sizeOf));
       if (taken.some((t) => Math.abs(t - y) < height)) continue;
       taken.push(y);
       g.fillStyle = colour(i);
@@ -100,10 +104,11 @@ function coefficientsPanel(section) {
   if (isPath() && names.length) {
     u = chart(section, {
       says: "coefficients over the weight",
+      y: standardized && "coefficient × s.d. of its column",
       weights: true,
       focus: tell,
       over: named,
-      data: names.map((n) => atAll((p) => estimate(p, n))),
+      data: names.map((n) => atAll((p) => ofName(p, n, sizeOf))),
       series: names.map((_, i) => ({ stroke: colour(i), width: 1.5 })),
     });
     tell(0);
@@ -117,10 +122,12 @@ function coefficientsPanel(section) {
     return make("button", { type: "button", onfocus: on, onmouseenter: on, onblur: off, onmouseleave: off }, name(n));
   };
   const show = () => {
-    const at = coefficients(shown()).slice().sort(bySize((c) => Math.abs(c.estimate)));
+    const at = coefficients(shown()).slice().sort(bySize((c) => Math.abs(sizeOf(c))));
     const out = (shown().look || {}).coefficients_left_out;
     list.replaceChildren(
-      table(at.map((c) => [button(c.name), digits(c.estimate)])),
+      standardized
+        ? table(at.map((c) => [button(c.name), digits(c.estimate), digits(sizeOf(c))]), { head: ["", "coefficient", "× s.d."] })
+        : table(at.map((c) => [button(c.name), digits(c.estimate)])),
       note(at.length + " are not 0" + (out ? ", and " + out + " smaller ones that are not here" : "") + "."),
     );
     if (u) u.redraw(false);

@@ -12,10 +12,11 @@ import (
 	"surepipe/study/draw"
 )
 
-// withoutEffect are flags on which no result depends, among them the names of what is written.
-var withoutEffect = []string{
-	"resume", "parallel", "probe-batch", "verbose", "json", "jsonl", "csv", "out", "plot", "picture", "frame",
-	"running", "coefficients-csv", "report",
+// withoutEffect reports whether no result depends on a flag, such as the name of what is written.
+func withoutEffect(f *pflag.Flag) bool {
+	r := RoleOf(f)
+	return r == Writes || r == Fills ||
+		slices.Contains([]string{"resume", "parallel", "probe-batch", "verbose", "json", "frame"}, f.Name)
 }
 
 // The annotations under which a command keeps its command line, and that of Python.
@@ -37,7 +38,7 @@ func KeepCommandLine(cmd *cobra.Command) {
 			value = strings.Join(list.GetSlice(), ",")
 		}
 		switch {
-		case slices.Contains(withoutEffect, f.Name):
+		case withoutEffect(f):
 		case f.Value.Type() == "bool" && value == "true":
 			words = append(words, "--"+f.Name)
 		case f.Value.Type() == "bool":
@@ -71,7 +72,7 @@ func pythonLine(cmd *cobra.Command) string {
 			value = f.Value.String()
 		}
 		switch key := strings.ReplaceAll(strings.Replace(f.Name, "lambda", "lam", 1), "-", "_"); {
-		case slices.Contains(withoutEffect, f.Name) || f.Name == "explain":
+		case withoutEffect(f) || f.Name == "explain":
 		case key == "problem":
 			first = []string{value}
 		default:
