@@ -18,8 +18,10 @@ import (
 )
 
 // mostAlike is the number of standard deviations by which residuals may agree within the values of a column. There are
-// many columns, and residuals of a fit are a little dependent. leastSteps is that of the differences of neighbours.
-const mostAlike, leastSteps = 5, 2.5
+// many columns, and residuals of a fit are a little dependent. An effect is a curve where neighbouring values differ by
+// less than leastSteps of what any two do, or, where equal values do not stand together, a polynomial of the third
+// degree is mostCurve of it.
+const mostAlike, leastSteps, mostCurve = 5, 0.4, 0.6
 
 // RowNotes tell of rows of a regression that belong together, in a table or in arrays, where nothing leaves them out
 // together.
@@ -61,9 +63,8 @@ func rowsOf(data problems.Data) *mat.Dense {
 //
 //	log(B/W) / sqrt(2/(G - 1) + 2/(d - G)) > 5.
 //
-// An effect of the column that is no straight line, but smooth, makes B large too. Neighbouring values then agree: the
-// mean square of the differences of their means (von Neumann) takes the place of B, with 3 in the place of the first 2
-// and above 2.5, or there is no note.
+// An effect of the column that is no straight line, but smooth, makes B large too: see curved. Of the other columns the
+// one with most is named.
 // Columns of texts are indicators in X, which leave residuals of mean 0.
 func rowsInGroups(notes *Notes, data problems.Data, x *mat.Dense, residuals []float64) {
 	column, most, p := 0, 0.0, x.RawMatrix().Cols
@@ -73,7 +74,7 @@ func rowsInGroups(notes *Notes, data problems.Data, x *mat.Dense, residuals []fl
 		if n < 3 || 2*n > len(residuals) {
 			continue
 		}
-		if z, steps := alikeWithin(whole.labels, n, residuals); z > most && steps > leastSteps {
+		if z, curved := whole.alike(n, residuals); z > most && !curved {
 			column, most = j, z
 		}
 	}
@@ -188,31 +189,65 @@ func (w *wholeNumbers) number(x *mat.Dense, column int) (n int) {
 	return len(sorted)
 }
 
-// alikeWithin is by how many standard deviations the mean square of residuals between groups exceeds that within: of
-// their means about the mean of all, and of the differences of neighbours' means over 1/n_k + 1/n_l.
-func alikeWithin(labels []int, n int, residuals []float64) (all, neighbours float64) {
-	means, sizes, sum := make([]float64, n), make([]float64, n), 0.0
-	for i, k := range labels {
+// alike is by how many standard deviations the mean square of residuals between the n values exceeds that within, and
+// whether that is a curve: neighbours' means differ by much less than others, as by the mean square of their
+// differences over 1/n_k + 1/n_l (von Neumann), or a polynomial has most of it. Of identifiers it has 2/(n - 2), for
+// which the share is adjusted; where few identifiers have their rows one after the other it may have more.
+func (w *wholeNumbers) alike(n int, residuals []float64) (z float64, curved bool) {
+	means, sizes, at, sum, apart := make([]float64, n), make([]float64, n), make([]float64, n), 0.0, 0
+	for i, k := range w.labels {
 		means[k] += residuals[i]
 		sum += residuals[i]
 		sizes[k]++
+		at[k] = w.values[i]
+		if i > 0 && k != w.labels[i-1] {
+			apart++
+		}
 	}
 	floats.Div(means, sizes)
 	between, steps, within := 0.0, 0.0, 0.0
-	for i, k := range labels {
+	for i, k := range w.labels {
 		within += (residuals[i] - means[k]) * (residuals[i] - means[k])
 	}
-	d := float64(len(labels))
-	for k, mean := range means {
-		between += sizes[k] * (mean - sum/d) * (mean - sum/d)
+	a, d := float64(n-1), float64(len(w.labels))
+	for k := range means {
+		means[k] -= sum / d
+		between += sizes[k] * means[k] * means[k] / a
 		if k > 0 {
-			step := mean - means[k-1]
-			steps += step * step / (1/sizes[k] + 1/sizes[k-1])
+			step := means[k] - means[k-1]
+			steps += step * step / (1/sizes[k] + 1/sizes[k-1]) / a
 		}
 	}
-	a, b := float64(n-1), d-float64(n)
-	z := func(sum, variance float64) float64 {
-		return math.Log(sum/a/(within/b)) / math.Sqrt(variance/a+2/b)
+	b := d - float64(n)
+	within /= b
+	curved = steps-within < leastSteps*(between-within)
+	if together := apart < 2*n; !together && n > 4 {
+		left := 1 - cubicShare(at, means, sizes)
+		curved = curved || 1-left*float64(n-2)/float64(n-4) > mostCurve
 	}
-	return z(between, 2), z(steps, 3)
+	return math.Log(between/within) / math.Sqrt(2/a+2/b), curved
+}
+
+// cubicShare is the share of the weighted sum of squares of y that a polynomial of the third degree in x has.
+func cubicShare(x, y, weights []float64) float64 {
+	least, most := floats.Min(x), floats.Max(x)
+	inner := func(u, v []float64) (sum float64) {
+		for k, w := range weights {
+			sum += w * u[k] * v[k]
+		}
+		return sum
+	}
+	share, all := 0.0, inner(y, y)
+	var basis [][]float64
+	for degree := range 4 {
+		p := lists.Map(x, func(v float64) float64 { return math.Pow((2*v-least-most)/(most-least), float64(degree)) })
+		for _, q := range basis {
+			floats.AddScaled(p, -inner(p, q), q)
+		}
+		floats.Scale(1/math.Sqrt(inner(p, p)), p)
+		basis = append(basis, p)
+		c := inner(p, y)
+		share += c * c / all
+	}
+	return share
 }
