@@ -27,13 +27,16 @@ func Images(dev array.Device, a Operator) array.Batch {
 }
 
 // GramOf returns the p x p matrix A*A on the host, row-major in a new slice. It takes A's own Gram
-// ([Structure].Gram) where there is one, else the images of all unit vectors.
+// ([Structure].Gram) where there is one, or its entries where they are sparse, else the images of all unit vectors.
 func GramOf(dev array.Device, a Operator) []float64 {
 	_, p := a.Dims()
 	square := dev.Alloc(p, p)
 	defer square.Free()
 	if direct := StructureOf(a).Gram; direct != nil {
 		direct(square)
+		return square.ToHost()
+	}
+	if sparse := sparseProducts(a); sparse != nil && sparse(square, a) {
 		return square.ToHost()
 	}
 	images := Images(dev, a)

@@ -105,3 +105,55 @@ func TestProductsInParts(t *testing.T) {
 		}
 	}
 }
+
+// entriesOnly has a structure, and no products with vectors.
+type entriesOnly struct{ Operator }
+
+func (e entriesOnly) Structure() Structure     { return StructureOf(e.Operator) }
+func (entriesOnly) Forward(dst, b array.Batch) { panic("a product") }
+func (entriesOnly) Adjoint(dst, z array.Batch) { panic("a product") }
+
+// Gram matrices of sparse matrices, and of such with one of rank one, come from their entries alone.
+func TestGramOfSparseMatrices(t *testing.T) {
+	dev := array.NewHost()
+	arraytest.NoLeak(t, dev)
+	const d, p = 20, 6
+	rng := rand.New(rand.NewPCG(3, 1))
+	x := mat.NewDense(d, p, nil)
+	indptr, indices, values := []int{0}, []int{}, []float64{}
+	for i := range d {
+		for _, j := range []int{i % p, (i + 1 + i/p) % p} {
+			if x.At(i, j) == 0 {
+				x.Set(i, j, rng.NormFloat64())
+				indices, values = append(indices, j), append(values, x.At(i, j))
+			}
+		}
+		indptr = append(indptr, len(values))
+	}
+	sparse, err := NewCSR(dev, d, p, indptr, indices, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sparse.Release()
+	u, v := make([]float64, d), make([]float64, p)
+	for i := range u {
+		u[i] = rng.NormFloat64()
+	}
+	for j := range v {
+		v[j] = rng.NormFloat64()
+	}
+	moved := NewShifted(dev, sparse, u, v)
+	defer moved.Release()
+	for name, a := range map[string]Operator{"sparse": sparse, "shifted": moved} {
+		whole := mat.DenseCopyOf(x)
+		if name == "shifted" {
+			whole.RankOne(whole, 1, mat.NewVecDense(d, u), mat.NewVecDense(p, v))
+		}
+		var want mat.Dense
+		want.Mul(whole.T(), whole)
+		got := mat.NewDense(p, p, GramOf(dev, entriesOnly{a}))
+		if !mat.EqualApprox(got, &want, 1e-12) {
+			t.Errorf("%s: the Gram matrix is\n%v, want\n%v", name, mat.Formatted(got), mat.Formatted(&want))
+		}
+	}
+}
