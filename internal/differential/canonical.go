@@ -22,6 +22,8 @@ type canonical struct {
 	// as a share of it, of a column that is not 0.
 	size []float64
 	left float64
+	// squared is size for the rows of squares.
+	squared []float64
 	// zero is the share up to which it is 0.
 	zero float64
 
@@ -75,6 +77,7 @@ func newCanonicalAbove(c *Case, rounding float64) *canonical {
 	}
 	for j := range k.size {
 		k.size[j] /= aScale
+		k.squared[j] /= aScale
 	}
 	for i, v := range k.y {
 		k.y[i] = v.pow2(1 / k.yScale)
@@ -161,6 +164,7 @@ func (k *canonical) add(r Reg, at int, u units) {
 		// b_j = b'_0 + ... + b'_j: column j of A T is the sum of A's columns from j.
 		for j := at + r.N - 2; j >= at; j-- {
 			k.size[j] += k.size[j+1]
+			k.squared[j] += k.squared[j+1]
 			for i := range k.a.r {
 				k.a.set(i, j, k.a.at(i, j).add(k.a.at(i, j+1)))
 			}
@@ -244,23 +248,31 @@ func (k *canonical) addGroups(r Reg, at int, u units) {
 	}
 }
 
-// rescale gives every column, or every block of them, size 1. Columns that are rounding errors
-// become 0.
-func (k *canonical) rescale() {
-	norms := k.images().columnNorms()
-	k.left = 1
-	for j, size := range k.size {
+// clear makes columns 0 that are rounding errors in some rows, as sums of differences over all columns are. It returns
+// the least length of the others, as a share of their size.
+func (k *canonical) clear(from, to int, sizes []float64) (left float64) {
+	left = 1
+	some := &matrix{to - from, k.a.c, k.a.a[from*k.a.c : to*k.a.c]}
+	for j, norm := range some.columnNorms() {
 		switch {
-		case norms[j] == 0:
-		case norms[j] <= k.zero*size:
-			for i := range k.observed {
+		case norm == 0:
+		case norm <= k.zero*sizes[j]:
+			for i := from; i < to; i++ {
 				k.a.set(i, j, dd{})
 			}
 		default:
-			k.left = min(k.left, norms[j]/size)
+			left = min(left, norm/sizes[j])
 		}
 	}
-	norms = k.a.columnNorms()
+	return left
+}
+
+// rescale gives every column, or every block of them, size 1. Columns that are rounding errors
+// become 0.
+func (k *canonical) rescale() {
+	k.left = k.clear(0, k.observed, k.size)
+	k.clear(k.observed, k.a.r, k.squared)
+	norms := k.a.columnNorms()
 	for i, b := range k.blocks {
 		on := k.members[i]
 		s := make([]float64, len(on))

@@ -5,6 +5,9 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"testing"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 )
 
 // exact is a dd as a number of 200 bits.
@@ -105,4 +108,27 @@ func TestReferenceAgreesWithDifferences(t *testing.T) {
 		}
 	}
 	t.Logf("%d cases compared", compared)
+}
+
+// A square of third differences under a total variation: the column of the constant is 0 in both, and rounding errors of
+// it are no column. With the steps s of b, which are all above 0, (I + mu D*D) s = y - lambda for second differences D.
+func TestReferenceOfSquaresWithoutAColumn(t *testing.T) {
+	const lambda, mu = 0.0007730838496318691, 5.999263372785125
+	c := &Case{Op: Op{Kind: "difference1d", Rows: 4, Cols: 5}, Reg: Reg{Kind: "tv1d", N: 5, Lambda: lambda},
+		Squares: []Square{{Op{Kind: "differences", Rows: 2, Cols: 5}, mu}}, Y: []float64{2, 0, 0, 2}, Sigma2: 1}
+	system, right, s := mat.NewDense(4, 4, nil), mat.NewVecDense(4, nil), new(mat.VecDense)
+	for _, row := range [][]float64{{1, -2, 1, 0}, {0, 1, -2, 1}} {
+		system.RankOne(system, mu, mat.NewVecDense(4, row), mat.NewVecDense(4, row))
+	}
+	for i, y := range c.Y {
+		system.Set(i, i, system.At(i, i)+1)
+		right.SetVec(i, y-lambda)
+	}
+	if err := s.SolveVec(system, right); err != nil {
+		t.Fatal(err)
+	}
+	got := newReference(c)
+	if !got.OK || mat.Min(s) <= 0 || !floats.EqualApprox(got.MuHat, s.RawVector().Data, 1e-12) {
+		t.Errorf("mu_hat is %v, expected %v", got.MuHat, s.RawVector().Data)
+	}
 }

@@ -20,12 +20,15 @@ type Square struct {
 
 // square appends the rows sqrt(lambda) K of squares to A, and zeros to y: the problem is the same.
 func (k *canonical) square(squares []Square) {
-	k.observed = k.a.r
+	k.observed, k.squared = k.a.r, make([]float64, k.a.c)
 	for _, s := range squares {
 		m, _ := s.Op.matrix()
 		root := num(s.Lambda).sqrt()
 		for i, v := range m.a {
 			m.a[i] = v.mul(root)
+		}
+		for j, norm := range m.columnNorms() {
+			k.squared[j] += norm
 		}
 		k.a = &matrix{k.a.r + m.r, k.a.c, append(k.a.a, m.a...)}
 		k.y = append(k.y, make([]dd, m.r)...)
