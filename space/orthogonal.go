@@ -3,6 +3,7 @@ package space
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"surepipe/array"
 )
@@ -74,7 +75,7 @@ func orthogonalTo(dev array.Device, p int, set []int, normals Rows, kind Kind) S
 	s.Hold(on)
 	reflect := func(array.Batch) {} // z -> (I - W*W) z
 	if m > 0 {
-		w, wt := Rows{normals.Indptr, normals.Indices, values}.BothWays(dev, p)
+		w, wt := Rows{slices.Clone(normals.Indptr), normals.Indices, values}.BothWays(dev, p)
 		s.Hold(w, wt)
 		reflect = func(z array.Batch) {
 			along, back := z.Device().Alloc(z.K(), m), z.Device().Alloc(z.K(), p)
@@ -118,7 +119,8 @@ func Transpose(rows Rows, n int) Rows {
 	return t
 }
 
-// BothWays puts a sparse matrix with n columns and its transpose on a device.
+// BothWays puts a sparse matrix with n columns and its transpose on a device. Its slices must not be modified
+// afterwards.
 func (r Rows) BothWays(dev array.Device, n int) (rows, columns array.CSR) {
 	m, t := len(r.Indptr)-1, Transpose(r, n)
 	return dev.NewCSR(m, n, r.Indptr, r.Indices, r.Values), dev.NewCSR(n, m, t.Indptr, t.Indices, t.Values)
