@@ -1,8 +1,8 @@
 package problems
 
 import (
-	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -267,14 +267,17 @@ func (n *Named) check(data Data) error {
 	return checkMu(data)
 }
 
-// checkGaps rejects an image in colours with a channel of which nothing is known.
+// checkGaps rejects a shape that is too large, as all of its values are estimated, and an image in colours with a
+// channel of which nothing is known.
 func checkGaps(data Data) error {
-	if err := cmp.Or(check.Dims("shape", data.Shape),
-		check.Places("indices", data.Indices, data.Shape)); err != nil {
+	if err := check.Dims("shape", data.Shape); err != nil {
 		return err
 	}
-	if len(data.Shape) < 3 {
-		return nil
+	if check.Length(data.Shape) > math.MaxInt32 {
+		return fmt.Errorf("array \"shape\" is %v, expected at most %d values in all", data.Shape, math.MaxInt32)
+	}
+	if err := check.Places("indices", data.Indices, data.Shape); err != nil || len(data.Shape) < 3 {
+		return err
 	}
 	seen := make([]bool, data.Shape[2])
 	for _, at := range data.Indices {

@@ -204,17 +204,8 @@ func NewContext(ctx context.Context, name string, dev array.Device, data Data, h
 const unitsText = ", in units of the columns' standard deviations"
 
 func newProblem(ctx context.Context, name string, dev array.Device, data Data, hyper Hyper) (*Problem, error) {
-	s, named, err := specification(name, data)
+	s, named, err := checked(name, &data)
 	if err != nil {
-		return nil, err
-	}
-	if data.YShape == nil && data.Y != nil {
-		data.YShape = []int{len(data.Y)}
-	}
-	if err := checkOutcomes(s.LossOf(data), data); err != nil {
-		return nil, err
-	}
-	if err := checkData(s, named, data); err != nil {
 		return nil, err
 	}
 	parts, err := s.Build(dev, data)
@@ -252,6 +243,28 @@ func newProblem(ctx context.Context, name string, dev array.Device, data Data, h
 		return nil, err
 	}
 	return p, nil
+}
+
+// Check rejects data from which the problem cannot be built, before anything looks at them.
+func Check(name string, data Data) error {
+	if _, _, err := checked(name, &data); err != nil {
+		return input.Bad(err)
+	}
+	return nil
+}
+
+// checked is the specification of data that have been checked.
+func checked(name string, data *Data) (s *spec.Spec, named *Named, err error) {
+	if s, named, err = specification(name, *data); err != nil {
+		return nil, nil, err
+	}
+	if data.YShape == nil && data.Y != nil {
+		data.YShape = []int{len(data.Y)}
+	}
+	if err = checkOutcomes(s.LossOf(*data), *data); err == nil {
+		err = checkData(s, named, *data)
+	}
+	return s, named, err
 }
 
 func checkData(s *spec.Spec, named *Named, data Data) error {

@@ -47,14 +47,8 @@ func Sigma2Methods() []string { return noise.Names() }
 // The error is a [noise.Refusal] where the method does not apply, and ErrNeedsFits for
 // MethodGCVResidual.
 func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
-	s, named, err := specification(name, data)
+	s, _, err := checked(name, &data)
 	if err != nil {
-		return noise.Estimate{}, input.Bad(err)
-	}
-	if data.YShape == nil {
-		data.YShape = []int{len(data.Y)}
-	}
-	if err := checkData(s, named, data); err != nil {
 		return noise.Estimate{}, input.Bad(err)
 	}
 	if outcomesOf(s.LossOf(data), data) > 0 {

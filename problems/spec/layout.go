@@ -283,15 +283,6 @@ func (l *loader) readPlaces(data *Data) (err error) {
 	if n := len(data.Shape); n < l.axes || n > l.mostAxes {
 		return l.in("shape", fmt.Errorf("array \"shape\" has shape (%d,), expected %s", n, expected))
 	}
-	if l.layout.Gaps {
-		err := check.Dims("shape", data.Shape)
-		if n := check.Length(data.Shape); err == nil && n > math.MaxInt32 { // all of them are estimated
-			err = fmt.Errorf("array \"shape\" is %v, expected at most %d values in all", data.Shape, math.MaxInt32)
-		}
-		if err != nil {
-			return l.in("shape", err)
-		}
-	}
 	n := len(data.Indices)
 	if l.axes == 1 && data.Shape[0] == n && slices.Equal(data.Indices, lists.Upto(n)) {
 		data.Indices, data.Shape = nil, nil // there are no gaps

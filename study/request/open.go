@@ -48,6 +48,12 @@ func (r *Request) Open(ctx context.Context, devices []array.Device, data problem
 // known.
 func (r *Request) prepare(ctx context.Context, dev array.Device, data *problems.Data) (sigma2 float64,
 	hyper problems.Hyper, err error) {
+	// The noise of values at places is looked at by all places. Samples of another length have a message of their own.
+	if r.Own == nil && data.Indices != nil && len(data.Indices) == len(data.Y) {
+		if err := problems.Check(r.Problem, *data); err != nil {
+			return 0, hyper, err
+		}
+	}
 	r.forgetNoise(data)
 	r.noteCounts(*data)
 	if hyper, err = r.Weights.hyper(); err != nil {
