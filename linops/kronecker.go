@@ -57,13 +57,8 @@ func newKronecker(dev array.Device, a Operator, k int, at []int, scale []float64
 		c.Hold(c.scale)
 	}
 	s := Structure{Gram: func(dst array.Batch) { c.products(dst, c) }, Products: c.products,
-		ScaleColumns: func(dev array.Device, s []float64) Restricted {
-			all := slices.Clone(s)
-			if c.s != nil {
-				floats.Mul(all, c.s)
-			}
-			return newKronecker(dev, a, k, at, all)
-		}}
+		ScaleColumns: c.scaled}
+	s.kronecker = c
 	s.PickRows = c.pickRows
 	if p > 0 { // with some of the columns of a sparse A about as many entries
 		s.Entries = c.a.s.Entries.times(Known(float64(len(at)) / float64(p)))
@@ -89,6 +84,27 @@ func newKronecker(dev array.Device, a Operator, k int, at []int, scale []float64
 	}
 	c.structure = Complete(c, s)
 	return c
+}
+
+// scaled has other units, those of A's columns where they are the same for all outcomes.
+func (c *kronecker) scaled(dev array.Device, s []float64) Restricted {
+	all := slices.Clone(s)
+	if c.s != nil {
+		floats.Mul(all, c.s)
+	}
+	inner := c.a.s.ScaleColumns
+	for i, v := range all {
+		if v != all[i-i%c.k] {
+			inner = nil
+		}
+	}
+	if inner == nil || c.s != nil || !c.whole() {
+		return newKronecker(dev, c.a.Operator, c.k, c.at, all)
+	}
+	a := inner(dev, lists.Make(len(all)/c.k, func(j int) float64 { return all[j*c.k] }))
+	of := newKronecker(dev, a, c.k, c.at, nil)
+	of.Hold(array.Owned(a))
+	return of
 }
 
 func (c *kronecker) unit(i int) float64 {
@@ -138,7 +154,7 @@ func (c *kronecker) multiply(w product.Direction, dst, x array.Batch) {
 }
 
 func (c *kronecker) products(dst array.Batch, b Operator) bool {
-	other := kroneckerOf(b)
+	other := StructureOf(b).kronecker
 	if other == nil || other.k != c.k {
 		return false
 	}
@@ -172,7 +188,7 @@ func (c *kronecker) products(dst array.Batch, b Operator) bool {
 // BlockProducts sets dst to A* H B for operators of [Kronecker] on the same rows and k, where H has a symmetric k x k
 // block h_i, row-major, for each row i of what is multiplied there; it returns false and does nothing for others.
 func BlockProducts(dst array.Batch, a, b Operator, h []float64) bool {
-	c, other := kroneckerOf(a), kroneckerOf(b)
+	c, other := StructureOf(a).kronecker, StructureOf(b).kronecker
 	if c == nil || other == nil || other.k != c.k || !c.a.s.Entries.Known || !other.a.s.Entries.Known ||
 		c.p == 0 || other.p == 0 {
 		return false
@@ -386,36 +402,13 @@ func (c *kronecker) innerRows(rows []int) []int {
 	return inner
 }
 
-// Outcomes is k where the columns of A are those of X (x) I for the k x k identity, in units that are the same for all
-// outcomes of a column: coordinate j is outcome j%k of column j/k. It is 0 for other operators.
-func Outcomes(a Operator) int {
-	c := kroneckerOf(a)
-	if c == nil || !c.whole() {
-		return 0
-	}
-	for j, s := range c.s {
-		if s != c.s[j-j%c.k] {
-			return 0
-		}
-	}
-	return c.k
-}
-
-// KroneckerOf returns A and k of an operator A (x) I; nil for others.
+// KroneckerOf returns A and k of an operator A (x) I with k > 1, of which coordinate j is outcome j%k of column j/k;
+// nil and 1 for others.
 func KroneckerOf(a Operator) (inner Operator, k int) {
-	if c := kroneckerOf(a); c != nil && c.s == nil && c.whole() {
+	if c := StructureOf(a).kronecker; c != nil && c.s == nil && c.whole() {
 		return c.a.Operator, c.k
 	}
-	return nil, 0
-}
-
-// kroneckerOf is an operator of that kind, also on all of R^p; nil for others.
-func kroneckerOf(a Operator) *kronecker {
-	if all, ok := a.(*combined); ok {
-		a = all.Operator
-	}
-	c, _ := a.(*kronecker)
-	return c
+	return nil, 1
 }
 
 // whole reports that it has all columns, of several outcomes.

@@ -115,6 +115,8 @@ type Storage struct {
 	// PickRows returns R A for a list of rows, and what frees it; a nil operator stands for no better one than the
 	// selection of products with A. Call [Pick] for every A.
 	PickRows func(dev array.Device, rows []int) (Operator, func(), error)
+	// kronecker is the operator itself, where it is one of [Kronecker].
+	kronecker *kronecker
 }
 
 // Sampling says that A picks entries of matrices. The zero value says nothing.

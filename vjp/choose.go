@@ -126,13 +126,10 @@ func (s *structure) confined() bool {
 	return s.on != nil
 }
 
-// factored reports that the solver has factored the system, and that it is well conditioned. Factors
-// made anew would need the curvature as a matrix.
+// factored reports that the solver has factored the system, and that it is well conditioned. Factors made anew would
+// need the curvature as a matrix; where that is too large, images come by conjugate gradients.
 func (s *structure) factored() bool {
 	if s.solved == nil || s.model == nil || s.kind != space.Subset {
-		return false
-	}
-	if q := s.model.Curvature; q != nil && q.Diagonal() == nil && s.n > maxColumns {
 		return false
 	}
 	var ok bool
@@ -441,9 +438,12 @@ func (s *structure) takeOver() (system.System, error) {
 		later.gram = func([]int) []float64 { return kept }
 	}
 	model := s.model
-	return system.Defer(known, d, s.n, func(ctx context.Context) (system.System, error) {
+	return system.Defer(known, d, s.n, s.small(), func(ctx context.Context) (system.System, error) {
 		to := later.structure(ctx, nil, model)
-		if !to.plain() {
+		switch {
+		case !to.small():
+			return to.iterate()
+		case !to.plain():
 			return nil, errNoMatrix
 		}
 		made, err := to.factorModel()

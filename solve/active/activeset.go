@@ -167,7 +167,7 @@ func (w *workspace) factored(set []int) (engine.Factored, bool) {
 		return engine.Factored{}, false
 	}
 	for _, j := range set {
-		if i := w.place[j]; i < 0 || !w.p.IsActive(i) || w.p.Gram(i)[i] == 0 {
+		if i := w.place[j]; i < 0 || !w.p.IsActive(i) || w.at.Diagonal(i) == 0 {
 			return engine.Factored{}, false
 		}
 	}

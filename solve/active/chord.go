@@ -10,7 +10,6 @@ import (
 	"surepipe/array"
 	"surepipe/internal/lists"
 	"surepipe/internal/numerics/steps"
-	"surepipe/linops"
 	"surepipe/solve/engine"
 	"surepipe/solve/restrict"
 )
@@ -416,7 +415,7 @@ func (r *newtonOnLoss) hold(ctx context.Context) error {
 		return err
 	}
 	a := solver.(*activeSet)
-	w := newWorkspace(held.family, &a.splitting, r.y.N(), dim, linops.Outcomes(a.Task.Problem.A))
+	w := newWorkspace(held.family, &a.splitting, r.y.N(), dim, a.outcomes(a.Task.Problem.A))
 	set = a.closure(set)
 	if err := w.extend(ctx, r.dev, a, set); err != nil {
 		w.Release()

@@ -35,7 +35,7 @@ func (s *screened) foresee(ctx context.Context, w *screening, dev array.Device, 
 		return nil, err
 	}
 	all, seen := lists.Upto(dim), &foreseen{from: lists.Make(dim, func(int) int { return -1 })}
-	inner := newWorkspace(s.Task.Family, &here.splitting, 0, dim, 0)
+	inner := newWorkspace(s.Task.Family, &here.splitting, 0, dim, 1)
 	inner.tall = &tall{allColumns: every}
 	copy(inner.hostG, w.at0)
 	if err := inner.extend(ctx, dev, &activeSet{splitting: here.splitting}, all); err != nil {

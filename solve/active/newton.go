@@ -8,7 +8,6 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/lists"
-	"surepipe/linops"
 	"surepipe/progress"
 	"surepipe/prox"
 	"surepipe/solve/engine"
@@ -116,7 +115,7 @@ func (n *newton) keep(path *engine.Path) {
 
 func (n *newton) open(ctx context.Context) error {
 	d, dim := n.s.Task.Problem.A.Dims()
-	n.workspace = newWorkspace(n.s.Task.Family, &n.s.splitting, d, dim, linops.Outcomes(n.s.Task.Problem.A))
+	n.workspace = newWorkspace(n.s.Task.Family, &n.s.splitting, d, dim, n.s.outcomes(n.s.Task.Problem.A))
 	n.workspace.y = n.y.ToHost()
 	return n.workspace.know(ctx, n.s)
 }
@@ -238,8 +237,8 @@ func (n *newton) judge() (bool, error) {
 	n.last = n.off
 	done := n.settled >= limits.MostIdle || n.settled > 1 && n.violations == 0 && refined && lowest
 	switch {
-	case n.Convergence.Iterations >= n.s.Task.Options.MaxIter, n.idle > limits.MostIdle, len(n.set) > mostWorking,
-		n.s.owner != nil && len(n.p.Active()) > limits.MostFactored:
+	case n.Convergence.Iterations >= n.s.Task.Options.MaxIter, n.idle > limits.MostIdle,
+		n.columns(len(n.set)) > mostWorking, n.s.owner != nil && n.columns(len(n.p.Active())) > limits.MostFactored:
 		done = true
 	case n.Convergence.Converged:
 		done = n.violations == 0 && refined && n.near(n.Good*n.Scales.Matters(zNorm))
@@ -318,7 +317,8 @@ func (n *newton) measure() (all, byColumn float64) {
 // advance adds the largest violations to the working set and minimizes over it.
 func (n *newton) advance(ctx context.Context) error {
 	if n.violations > 0 {
-		some := restrict.Strongest(n.outside, min(max(len(n.p.Active()), restrict.MinFirst), mostWorking))
+		k := max(n.at.Outcomes, 1)
+		some := restrict.Strongest(n.outside, min(max(len(n.p.Active()), restrict.MinFirst*k), mostWorking*k))
 		some = restrict.Union(some, n.soon())
 		if err := n.workspace.extend(ctx, n.dev, n.s, n.s.closure(some)); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"surepipe/internal/lists"
+	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve/internal/faces"
 )
@@ -50,6 +51,20 @@ func splittingOf(r prox.Structure, n int) splitting {
 	return s
 }
 
+// outcomes is k of [linops.KroneckerOf] where all outcomes of a column are in one group, else 1.
+func (s *splitting) outcomes(a linops.Operator) int {
+	_, k := linops.KroneckerOf(a)
+	if s.owner == nil {
+		return 1
+	}
+	for j, g := range s.owner {
+		if g != s.owner[j-j%k] {
+			return 1
+		}
+	}
+	return k
+}
+
 // held reports the weight of a coordinate that is held at 0.
 func held(w float64) bool { return math.IsInf(w, 1) }
 
@@ -58,7 +73,7 @@ func (s *splitting) halfLine(j int) bool { return s.positive != nil && s.positiv
 func (s *splitting) of(set []int) faces.Penalty {
 	p := faces.Penalty{W: lists.Map(set, s.w.At), Q: lists.Map(set, s.q.At), Positive: lists.Map(set, s.halfLine)}
 	if s.owner != nil {
-		p.Group, p.Of = lists.Pick(s.owner, set), set
+		p.Group = lists.Pick(s.owner, set)
 	}
 	return p
 }
@@ -130,10 +145,7 @@ func (s *splitting) subgradients(e, b, g []float64) {
 		return
 	}
 	for _, list := range s.groups {
-		size, pull := 0.0, 0.0
-		for _, j := range list {
-			size, pull = math.Hypot(size, b[j]), math.Hypot(pull, g[j])
-		}
+		size, pull := normAt(b, list), normAt(g, list)
 		for _, j := range list {
 			switch w := s.w.At(j); {
 			case size > 0:
@@ -150,10 +162,7 @@ func (s *splitting) subgradients(e, b, g []float64) {
 // spread replaces the entries of a group, which are not negative, by their norm.
 func (s *splitting) spread(x []float64) {
 	for _, list := range s.groups {
-		size := 0.0
-		for _, j := range list {
-			size = math.Hypot(size, x[j])
-		}
+		size := normAt(x, list)
 		for _, j := range list {
 			x[j] = size
 		}
@@ -178,13 +187,29 @@ func (s *splitting) stays(b, g, lengths []float64, off float64) bool {
 		return true
 	}
 	for _, list := range s.groups {
-		size, pull, length := 0.0, 0.0, 0.0
-		for _, j := range list {
-			size, pull, length = math.Hypot(size, b[j]), math.Hypot(pull, g[j]), math.Hypot(length, lengths[j])
-		}
+		size, pull, length := normAt(b, list), normAt(g, list), normAt(lengths, list)
 		if size == 0 && length > 0 && !(pull+off*length <= s.w.At(list[0])) {
 			return false
 		}
 	}
 	return true
+}
+
+// leastSquared is a number whose square is far above the least one.
+const leastSquared = 1e-140
+
+// normAt is the Euclidean norm of the entries at some places.
+func normAt(x []float64, places []int) float64 {
+	sum := 0.0
+	for _, j := range places {
+		sum += x[j] * x[j]
+	}
+	if root := math.Sqrt(sum); root > leastSquared && root < 1/leastSquared {
+		return root
+	}
+	size := 0.0
+	for _, j := range places {
+		size = math.Hypot(size, x[j])
+	}
+	return size
 }

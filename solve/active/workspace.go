@@ -67,7 +67,7 @@ func newWorkspace(family *engine.Family, s *splitting, d, dim, outcomes int) *wo
 		w.place[j] = -1
 	}
 	if s.owner != nil {
-		w.p = &faces.Groups{Outcomes: outcomes}
+		w.p = &faces.Groups{Point: faces.Point{Outcomes: outcomes}}
 	} else {
 		w.separate = new(faces.Program)
 		w.p = w.separate
@@ -76,6 +76,9 @@ func newWorkspace(family *engine.Family, s *splitting, d, dim, outcomes int) *wo
 	w.at.Cut = dependent * float64(max(d, 32)) * engine.Epsilon
 	return w
 }
+
+// columns are those of which so many coordinates are the outcomes.
+func (w *workspace) columns(coordinates int) int { return coordinates / max(w.at.Outcomes, 1) }
 
 func (w *workspace) Release() {
 	if w.tall != nil {
@@ -115,7 +118,7 @@ func (w *workspace) extend(ctx context.Context, dev array.Device, a *activeSet, 
 	all := len(w.set) + len(set)
 	w.at.Reserve(all)
 	for len(set) > 0 {
-		some := set[:min(restrict.ColumnBlock, len(set))]
+		some := set[:min(restrict.ColumnBlock*max(w.at.Outcomes, 1), len(set))]
 		set = set[len(some):]
 		at := len(w.set)
 		var grad []float64
@@ -133,7 +136,8 @@ func (w *workspace) extend(ctx context.Context, dev array.Device, a *activeSet, 
 		}
 		if w.tall != nil {
 			w.tall.join(some, w.place, entry)
-		} else if err := w.parts.Join(ctx, dev, a.Task.Problem.A, some, w.place, entry); err != nil {
+		} else if err := w.parts.Join(ctx, dev, a.Task.Problem.A, some, w.place, max(w.at.Outcomes, 1),
+			entry); err != nil {
 			return err
 		}
 		w.p.Ready()

@@ -55,7 +55,7 @@ func (m *Gram) Extend(set []int) {
 			m.place[j] = at + i
 		}
 		m.n += k
-		m.parts.Join(context.Background(), m.dev, m.a, some, m.place, func(i, j int, v float64) {
+		m.parts.Join(context.Background(), m.dev, m.a, some, m.place, 1, func(i, j int, v float64) {
 			m.g[i*m.width+j], m.g[j*m.width+i] = v, v
 		})
 	}

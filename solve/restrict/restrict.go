@@ -130,6 +130,15 @@ func columnsOf(dev array.Device, a linops.Operator, set []int) *Columns {
 	return &Columns{&Confined{Problem: engine.Problem{A: op, Device: dev}, Op: op, Set: t}, set}
 }
 
+// first are the columns of the first of several outcomes, where these are at hand, else all.
+func (c *Columns) first(outcomes int) (a linops.Operator, set []int) {
+	inner, k := linops.KroneckerOf(c.A)
+	if inner == nil || k != outcomes {
+		return c.A, c.Set
+	}
+	return inner, lists.Make(len(c.Set)/k, func(i int) int { return c.Set[i*k] })
+}
+
 // Parts are columns of A that have come a few at a time.
 type Parts []*Columns
 
@@ -142,13 +151,15 @@ func (p *Parts) Release() {
 
 // Join adds the columns at an increasing set of coordinates, whose places come after all others. It hands out, at the
 // same time, their inner products v with all columns so far, and with each other: <a_k, a_l> as entry place[k],
-// place[l], for k in the set and place[l] <= place[k].
-func (p *Parts) Join(ctx context.Context, dev array.Device, a linops.Operator, set, place []int,
+// place[l], for k in the set and place[l] <= place[k]. Where the columns are those of more than one
+// outcome ([linops.KroneckerOf]), all of the set, it hands out the products of the first outcomes alone.
+func (p *Parts) Join(ctx context.Context, dev array.Device, a linops.Operator, set, place []int, outcomes int,
 	entry func(i, j int, v float64)) error {
-	k := len(set)
 	c := columnsOf(dev, a, set)
 	*p = append(*p, c)
-	products, free := linops.Products(dev, c.A)
+	own, set := c.first(outcomes)
+	k := len(set)
+	products, free := linops.Products(dev, own)
 	defer free()
 	report := progress.From(ctx)
 	for i, other := range *p {
@@ -156,14 +167,15 @@ func (p *Parts) Join(ctx context.Context, dev array.Device, a linops.Operator, s
 			return err
 		}
 		report(progress.Report{Stage: progress.Gram, Step: i, Steps: len(*p)})
-		out := dev.Alloc(k, len(other.Set))
-		products(out, other.A)
+		with, columns := other.first(outcomes)
+		out := dev.Alloc(k, len(columns))
+		products(out, with)
 		values := out.ToHost()
-		parallel.Ranges(k, parallel.Rows(len(other.Set)), func(lo, hi int) {
+		parallel.Ranges(k, parallel.Rows(len(columns)), func(lo, hi int) {
 			for i, row := range set[lo:hi] {
-				for j, col := range other.Set {
+				for j, col := range columns {
 					if place[col] <= place[row] {
-						entry(place[row], place[col], values[(lo+i)*len(other.Set)+j])
+						entry(place[row], place[col], values[(lo+i)*len(columns)+j])
 					}
 				}
 			}

@@ -24,9 +24,13 @@ type made struct{ System }
 // errUnfinished is what is left of a system in whose making A has panicked.
 var errUnfinished = errors.New("vjp: the factors of the derivative could not be computed")
 
-// Defer is the system that make computes, from n columns of length d, when more is asked than what is known.
-func Defer(known Closed, d, n int, make func(ctx context.Context) (System, error)) System {
+// Defer is the system that make computes, from n columns of length d, when more is asked than what is known. factored
+// says that it is a factored one, with a diagonal, a root and blocks.
+func Defer(known Closed, d, n int, factored bool, make func(ctx context.Context) (System, error)) System {
 	s := &deferred{direct: direct{Base{d: d, closed: known}}, n: n, make: make}
+	if !factored {
+		return s
+	}
 	s.closed.Diagonal = func() ([]float64, error) {
 		system, err := s.ready(context.Background())
 		if err != nil {

@@ -101,7 +101,7 @@ func problems() []problem {
 		dense("a projection", a, none, factor(a, none)),
 		dense("QR", short, none, factor(short, none)),
 		dense("deferred", a, q, func(t *testing.T, dev array.Device) system.System {
-			return system.Defer(system.Closed{}, d, len(set), func(context.Context) (system.System, error) {
+			return system.Defer(system.Closed{}, d, len(set), true, func(context.Context) (system.System, error) {
 				return factor(a, q)(t, dev), nil
 			})
 		}),

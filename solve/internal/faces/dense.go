@@ -44,7 +44,7 @@ func (d *dense) factorize(p *Groups) {
 	d.f.grow(n)
 	d.f.n = n
 	for i, j := range p.active {
-		d.unit[i] = p.Gram(j)[j]
+		d.unit[i] = p.Diagonal(j)
 	}
 	p.curve(func(i, c int, q float64) {
 		if c == i {

@@ -28,11 +28,6 @@ type Groups struct {
 	bound   []float64 // of the largest eigenvalue of G_gg; 0 where the columns are 0
 	key     map[int]int
 
-	// Outcomes is k where the coordinates are those of X (x) I for the k x k identity, and 0 elsewhere; of has the
-	// numbers of the coordinates there.
-	Outcomes int
-	of       []int
-
 	// inverse is that of G + Q at b = at, for some columns. other says that it is that of other weights.
 	inverse inverse
 	dense   dense
@@ -50,7 +45,6 @@ func (p *Groups) Extend(more Penalty, grad []float64) {
 	}
 	first := len(p.B)
 	p.grow(grad)
-	p.of = append(p.of, more.Of...)
 	for i, g := range more.Group {
 		at, ok := p.key[g]
 		if !ok {
@@ -68,10 +62,13 @@ func (p *Groups) Ready() {
 	p.bound = p.bound[:0]
 	for g := range p.members {
 		most := 0.0
+		k := p.outcomes()
 		for _, i := range p.members[g] {
-			row, sum := p.Gram(i), 0.0
+			sum := 0.0
 			for _, j := range p.members[g] {
-				sum += math.Abs(row[j])
+				if i%k == 0 && j%k == 0 {
+					sum += math.Abs(p.row(i / k)[j/k])
+				}
 			}
 			most = max(most, sum)
 		}
@@ -84,7 +81,7 @@ func (p *Groups) Start(b []float64) {
 	for j, v := range b {
 		if v != 0 {
 			p.B[j] = v
-			lin(p.Grad, v, p.Gram(j))
+			p.Point.shift(j, v)
 		}
 	}
 	p.list()
@@ -97,7 +94,7 @@ func (p *Groups) Reweight(to Penalty) (moved bool) {
 	for g, list := range p.members {
 		p.w[g] = to.W[list[0]]
 		if math.IsInf(p.w[g], 1) && norm(p.part(p.B, g)) > 0 {
-			p.shift(g, make([]float64, len(list)))
+			p.moveTo(g, make([]float64, len(list)))
 			moved = true
 		}
 	}
@@ -123,10 +120,10 @@ func (p *Groups) list() {
 	}
 }
 
-func (p *Groups) shift(g int, x []float64) {
+func (p *Groups) moveTo(g int, x []float64) {
 	for i, j := range p.members[g] {
 		if v := x[i] - p.B[j]; v != 0 {
-			lin(p.Grad, v, p.Gram(j))
+			p.Point.shift(j, v)
 		}
 		p.B[j] = x[i]
 	}
@@ -144,7 +141,7 @@ func (p *Groups) descend(g int) float64 {
 	for i, j := range p.members[g] {
 		step = math.Hypot(step, x[i]-p.B[j])
 	}
-	if p.shift(g, x); step == 0 {
+	if p.moveTo(g, x); step == 0 {
 		return 0
 	}
 	return step / norm(x)

@@ -13,7 +13,7 @@ import (
 func (p *Point) Norm(products int) float64 {
 	most := 0.0
 	for j := range p.B {
-		most = max(most, p.Gram(j)[j])
+		most = max(most, p.Diagonal(j))
 	}
 	if len(p.active) == 0 {
 		return most
@@ -29,11 +29,15 @@ func (p *Point) Norm(products int) float64 {
 		}
 		size := norm(x)
 		blas64.Scal(1/size, vector(x))
-		parallel.Ranges(len(p.active), strip, func(lo, hi int) {
-			for _, j := range p.active[lo:hi] {
-				y[j] = dot(p.Gram(j), x)
-			}
-		})
+		if p.outcomes() > 1 {
+			p.multiply(x, y)
+		} else {
+			parallel.Ranges(len(p.active), strip, func(lo, hi int) {
+				for _, j := range p.active[lo:hi] {
+					y[j] = dot(p.row(j), x)
+				}
+			})
+		}
 		value := dot(x, y)
 		most = max(most, value)
 		for _, j := range p.active {

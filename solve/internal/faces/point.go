@@ -3,6 +3,7 @@ package faces
 import (
 	"slices"
 
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"surepipe/internal/numerics"
@@ -17,13 +18,11 @@ import (
 //
 //	sum_g w_g ||b_g||_2,
 //
-// for coordinates j of the group Group[j], which all have the weight W[j] = w_g; Of are then their numbers among all
-// coordinates.
+// for coordinates j of the group Group[j], which all have the weight W[j] = w_g.
 type Penalty struct {
 	W, Q     []float64
 	Positive []bool
 	Group    []int
-	Of       []int
 }
 
 func (p *Penalty) extend(more Penalty) {
@@ -42,9 +41,12 @@ type Point struct {
 	// Cut is the squared pivot up to which a column depends on others.
 	Cut             float64
 	Steps, Products int
+	// Outcomes is k where the coordinates are those of X (x) I for the k x k identity, else 0 or 1: coordinate i is
+	// outcome i%k of column i/k. G is then that of the columns.
+	Outcomes int
 
 	stride int
-	g      []float64 // G, row-major
+	g      []float64 // G, row-major, of columns
 	scale  []float64 // 1/sqrt(G_jj + q_j), 0 where that is 0
 	in     []bool    // active
 	active []int     // S, in the order of the factor's columns
@@ -63,11 +65,51 @@ func (p *Point) Active() []int { return p.active }
 
 func (p *Point) IsActive(j int) bool { return p.in[j] }
 
-// Gram is row i of G.
-func (p *Point) Gram(i int) []float64 { return p.g[i*p.stride : i*p.stride+len(p.B)] }
+func (p *Point) outcomes() int { return max(p.Outcomes, 1) }
 
-// Set is G_ij = G_ji = v.
-func (p *Point) Set(i, j int, v float64) { p.g[i*p.stride+j], p.g[j*p.stride+i] = v, v }
+// columns are those of which the coordinates are the outcomes.
+func (p *Point) columns() int { return (len(p.B) + p.outcomes() - 1) / p.outcomes() }
+
+// row is that of a column in G.
+func (p *Point) row(c int) []float64 { return p.g[c*p.stride : c*p.stride+p.columns()] }
+
+// Gram is row i of G, with several outcomes a copy.
+func (p *Point) Gram(i int) []float64 {
+	k := p.outcomes()
+	if k == 1 {
+		return p.row(i)
+	}
+	all := make([]float64, len(p.B))
+	for c, v := range p.row(i / k) {
+		if j := c*k + i%k; j < len(all) {
+			all[j] = v
+		}
+	}
+	return all
+}
+
+// Diagonal is G_ii.
+func (p *Point) Diagonal(i int) float64 {
+	c := i / p.outcomes()
+	return p.g[c*p.stride+c]
+}
+
+// Set is G_ij = G_ji = v. The first outcomes of two columns speak for the others.
+func (p *Point) Set(i, j int, v float64) {
+	if k := p.outcomes(); k > 1 {
+		if i%k != 0 || j%k != 0 {
+			return
+		}
+		i, j = i/k, j/k
+	}
+	p.g[i*p.stride+j], p.g[j*p.stride+i] = v, v
+}
+
+// shift adds v times column i of G to the gradient.
+func (p *Point) shift(i int, v float64) {
+	k := p.outcomes()
+	blas64.Axpy(v, vector(p.row(i/k)), blas64.Vector{N: p.columns(), Inc: k, Data: p.Grad[i%k:]})
+}
 
 func (p *Point) times(e []float64) {
 	n := len(p.B)
@@ -76,7 +118,19 @@ func (p *Point) times(e []float64) {
 	for i, j := range p.active {
 		p.wide[j] = e[i]
 	}
-	multiply(false, 1, blas64.General{Rows: n, Cols: n, Stride: p.stride, Data: p.g}, p.wide, 0, p.image)
+	p.multiply(p.wide, p.image)
+}
+
+// multiply sets y = G x.
+func (p *Point) multiply(x, y []float64) {
+	n, k := p.columns(), p.outcomes()
+	g := blas64.General{Rows: n, Cols: n, Stride: p.stride, Data: p.g}
+	if k == 1 {
+		multiply(false, 1, g, x, 0, y)
+		return
+	}
+	by := func(x []float64) blas64.General { return blas64.General{Rows: n, Cols: k, Stride: k, Data: x} }
+	multiplyEach(blas.NoTrans, blas.NoTrans, 1, g, by(x), 0, by(y))
 }
 
 // timesExact sets the image of a step d on S with G d = known there: the rows of the other coordinates are left.
@@ -114,13 +168,13 @@ func (p *Point) grow(grad []float64) {
 
 // Reserve makes room for the Gram matrix of n coordinates.
 func (p *Point) Reserve(n int) {
-	if n <= p.stride {
+	if n = (n + p.outcomes() - 1) / p.outcomes(); n <= p.stride {
 		return
 	}
 	stride := max(n, p.stride+p.stride/4)
 	g := make([]float64, stride*stride)
-	for i := range p.B {
-		copy(g[i*stride:], p.g[i*p.stride:i*p.stride+len(p.B)])
+	for c := range p.columns() {
+		copy(g[c*stride:], p.row(c))
 	}
 	p.g, p.stride = g, stride
 }
@@ -129,7 +183,7 @@ func (p *Point) Reserve(n int) {
 // nil for zeros.
 func (p *Point) rescale(q []float64) {
 	for j := len(p.scale); j < len(p.B); j++ {
-		v := p.g[j*p.stride+j]
+		v := p.Diagonal(j)
 		if q != nil {
 			v += q[j]
 		}
