@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
-
-	"surepipe/internal/parallel"
 )
 
 // Symmetrized is (A + A*)/2 of a row-major n x n matrix.
@@ -129,69 +126,4 @@ func InvertUpper(a blas64.Symmetric) bool {
 		}
 	}
 	return ok
-}
-
-// blockColumns is the number of columns of a factor or an inverse that one task finds.
-const blockColumns = 128
-
-// Root replaces the upper triangle of a symmetric matrix S by R with S = R*R, on all processors; ok is false where S is
-// not positive definite. The lower triangle is scratch.
-func Root(a blas64.Symmetric) (r blas64.Triangular, ok bool) {
-	s, stride := a.Data, a.Stride
-	block := func(i, j, rows, cols int) blas64.General {
-		return blas64.General{Rows: rows, Cols: cols, Stride: stride, Data: s[i*stride+j:]}
-	}
-	for lo := 0; lo < a.N; lo += blockColumns {
-		m := min(blockColumns, a.N-lo)
-		root, ok := lapack64.Potrf(blas64.Symmetric{Uplo: a.Uplo, N: m, Stride: stride, Data: s[lo*stride+lo:]})
-		if !ok {
-			return root, false
-		}
-		after := lo + m
-		parallel.Ranges(a.N-after, blockColumns, func(from, to int) {
-			blas64.Trsm(blas.Left, blas.Trans, 1, root, block(lo, after+from, m, to-from))
-		})
-		parallel.Ranges(a.N-after, blockColumns, func(from, to int) { // the rows below, above the diagonal
-			right := block(lo, after+from, m, to-from)
-			below := block(after, after+from, to, to-from)
-			blas64.Gemm(blas.Trans, blas.NoTrans, -1, block(lo, after, m, to), right, 1, below)
-		})
-	}
-	return blas64.Triangular{Uplo: a.Uplo, Diag: blas.NonUnit, N: a.N, Stride: stride, Data: s}, true
-}
-
-// InvertRoot replaces the factor R of S = R*R, of which the upper triangle is given, by the upper triangle of
-// S^{-1}, on all processors. The lower one is scratch: it takes R^{-1}, transposed.
-func InvertRoot(r blas64.Triangular) {
-	n, stride, s := r.N, r.Stride, r.Data
-	parallel.Ranges(n, blockColumns, func(lo, hi int) {
-		x := blas64.General{Rows: hi - lo, Cols: hi, Stride: hi, Data: make([]float64, (hi-lo)*hi)}
-		for i := range x.Rows {
-			x.Data[i*hi+lo+i] = 1
-		}
-		blas64.Trsm(blas.Right, blas.Trans, 1, blas64.Triangular{Uplo: r.Uplo, Diag: r.Diag, N: hi, Stride: stride,
-			Data: s}, x)
-		for i := range x.Rows {
-			copy(s[(lo+i)*stride:][:lo+i], x.Data[i*hi:])
-		}
-	})
-	parallel.Ranges(n, blockColumns, func(lo, hi int) {
-		m := hi - lo
-		x, own := make([]float64, (n-lo)*m), make([]float64, m*m)
-		for i := range n - lo {
-			if copy(x[i*m:(i+1)*m], s[(lo+i)*stride+lo:][:min(i, m)]); i < m {
-				x[i*m+i] = 1 / s[(lo+i)*stride+lo+i]
-			}
-		}
-		columns := blas64.General{Rows: n - lo, Cols: m, Stride: m, Data: x}
-		square := blas64.General{Rows: m, Cols: m, Stride: m, Data: own}
-		blas64.Gemm(blas.Trans, blas.NoTrans, 1, columns, columns, 0, square)
-		for i := range m {
-			copy(s[(lo+i)*stride+lo+i:(lo+i)*stride+hi], own[i*m+i:])
-		}
-		if lo > 0 {
-			blas64.Gemm(blas.Trans, blas.NoTrans, 1, blas64.General{Rows: n - lo, Cols: lo, Stride: stride,
-				Data: s[lo*stride:]}, columns, 0, blas64.General{Rows: lo, Cols: m, Stride: stride, Data: s[lo:]})
-		}
-	})
 }

@@ -3,12 +3,10 @@ package numerics_test
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
 
 	"surepipe/internal/numerics"
 )
@@ -70,36 +68,6 @@ func TestInvertUpper(t *testing.T) {
 			if numerics.InvertUpper(upperOf(n, a)) {
 				t.Errorf("n = %d, mu = %g: a matrix with a negative eigenvalue was inverted", n, mu)
 			}
-		}
-	}
-}
-
-// The factor and the inverse by blocks of columns are LAPACK's, also where these do not fill the matrix; and a matrix
-// that is not positive definite has no factor.
-func TestRootAndInverseByBlocks(t *testing.T) {
-	rng := rand.New(rand.NewPCG(2, 9))
-	for _, n := range []int{1, 5, 128, 129, 300} {
-		got := positive(rng, n, float64(n))
-		want, factor := slices.Clone(got), slices.Clone(got)
-		lapack64.Potrf(upperOf(n, factor))
-		root, ok := numerics.Root(upperOf(n, got))
-		near := func(want []float64) {
-			t.Helper()
-			for i := range n {
-				for j := i; j < n; j++ {
-					if at := i*n + j; !ok || math.Abs(got[at]-want[at]) > 1e-13 {
-						t.Fatalf("%d: entry %d, %d is %g, want %g", n, i, j, got[at], want[at])
-					}
-				}
-			}
-		}
-		near(factor)
-		numerics.InvertRoot(root)
-		numerics.InvertUpper(upperOf(n, want))
-		near(want)
-		want[n*n-1] = -1
-		if _, ok := numerics.Root(upperOf(n, want)); ok {
-			t.Errorf("%d: a negative entry of the diagonal has a factor", n)
 		}
 	}
 }

@@ -30,8 +30,8 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
 
-	"surepipe/internal/numerics"
 	"surepipe/internal/parallel"
 )
 
@@ -334,7 +334,7 @@ func (a *Arrow) factor(ctx context.Context) error {
 	}
 	scaled()
 	sym := blas64.Symmetric{N: n, Stride: max(n, 1), Data: s, Uplo: blas.Upper}
-	root, ok := numerics.Root(sym)
+	root, ok := lapack64.Potrf(sym)
 	for i := range n {
 		ok = ok && s[i*n+i]*s[i*n+i] > least
 	}
@@ -344,7 +344,9 @@ func (a *Arrow) factor(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	numerics.InvertRoot(root)
+	if _, ok := lapack64.Potri(root); !ok {
+		return ErrSingular
+	}
 	scaled()
 	folded(s, n, func(upper, _ float64) (float64, float64) { return upper, upper })
 	a.inverse = s
