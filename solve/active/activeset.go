@@ -33,6 +33,7 @@ type activeSet struct {
 	engine.Everywhere // whose iterations are recorded
 	splitting
 	all   *allColumns // of A's columns, where they are few; or nil
+	pool  *pool       // of columns that solves one after the other share; or nil
 	blind bool        // A b is not asked for
 	twin  *verified   // a solution with A b - y; or nil
 	slope *[]float64  // where to put A*(A b - y) at the solution; nil where that is not asked for

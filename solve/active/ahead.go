@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/solve/engine"
 )
@@ -49,6 +50,38 @@ func (a *allColumns) blind(ctx context.Context, s engine.Task, y, b array.Batch,
 	defer sol.Release()
 	y.Device().Copy(b, sol.B)
 	return *by.slope, nil
+}
+
+// jump goes to the solution found in advance where its gradient is known, without a product with A. It reports whether
+// it does. The workspace is given up where it cannot have the point.
+func (n *newton) jump(ctx context.Context) (bool, error) {
+	t := n.twin
+	if t == nil || t.slope == nil || n.separate == nil {
+		return false, nil
+	}
+	copy(n.hostG, t.slope)
+	var missing []int
+	for j, v := range t.b {
+		if v != 0 && n.place[j] < 0 {
+			missing = append(missing, j)
+		}
+	}
+	if err := n.workspace.extend(ctx, n.dev, n.s, missing); err != nil {
+		return false, err
+	}
+	if !n.separate.Move(lists.Pick(t.b, n.set), lists.Pick(t.slope, n.set)) {
+		n.workspace.Release()
+		n.workspace = nil
+		return false, nil
+	}
+	copy(n.hostB, t.b)
+	copy(n.hostZ, t.z)
+	n.dev.Upload(n.b, t.b)
+	n.dev.Upload(n.z, t.z)
+	n.dev.Upload(n.g, t.slope)
+	n.zNorm = engine.Norm(n.z)
+	n.norm = max(n.norm, engine.Relative(engine.Norm(n.g), n.zNorm))
+	return true, n.dev.Err()
 }
 
 // known reports that A b - y is that of a solution found in advance, up to rounding errors.

@@ -88,15 +88,28 @@ func (n *newton) Release() {
 	}
 }
 
-// begin starts where the path has ended, or else at the support of b.
+// begin starts at the solution found in advance; or where the path has ended, or else at the support of b.
 func (n *newton) begin(ctx context.Context, from engine.From) error {
-	if n.workspace = resume(from.Path, n.s.Task.Family, n.y); n.workspace == nil {
+	n.workspace = resume(from.Path, n.s.Task.Family, n.y)
+	resumed, moved := n.workspace != nil, false
+	if resumed {
+		moved = n.p.Reweight(n.s.of(n.set))
+	} else if err := n.open(ctx); err != nil {
+		return err
+	}
+	if arrived, err := n.jump(ctx); arrived || err != nil {
+		return err
+	}
+	if n.workspace == nil {
+		resumed = false
 		if err := n.open(ctx); err != nil {
 			return err
 		}
+	}
+	if !resumed {
 		return n.start(ctx, from.B)
 	}
-	if n.p.Reweight(n.s.of(n.set)) || n.s.Task.Family.Moves {
+	if moved || n.s.Task.Family.Moves {
 		return n.gradient()
 	}
 	n.dev.Upload(n.b, n.hostB)

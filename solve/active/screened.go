@@ -197,7 +197,7 @@ func (s *screened) repeat(ctx context.Context, w *screening, y array.Batch, here
 	}
 	defer solver.Release()
 	if by, ok := solver.(*activeSet); ok {
-		by.twin = v
+		by.twin, by.pool = v, w.pool
 	}
 	dev := y.Device()
 	start := dev.Put(v.b, 1, len(v.b))

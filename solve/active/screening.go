@@ -29,6 +29,7 @@ type screening struct {
 	b       array.Batch
 	at0     []float64 // the first gradient
 	columns *sharedColumns
+	pool    *pool // of these
 	set     []int
 	in      []bool // whether a coordinate is in the set
 	must    []bool // coordinates that the next set must hold; nil for none
@@ -55,6 +56,7 @@ type screening struct {
 type verified struct {
 	key     uint64
 	b, z, g []float64
+	slope   []float64 // the gradient on the set; nil where it is not known
 	// norm is that of g, and margin by how much the residual may move before a condition outside of the set may not
 	// hold; NaN where that is not known.
 	norm, margin float64
@@ -154,6 +156,7 @@ func (w *screening) drop() {
 	w.started.Free()
 	w.started = array.Batch{}
 	if w.columns != nil {
+		w.columns.giveBack(w.pool)
 		w.columns.Release()
 		w.columns = nil
 	}
@@ -208,7 +211,7 @@ func (s *screened) advance(ctx context.Context, w *screening, y array.Batch, her
 		gi := found.gradient(i)
 		must := found.violations(w, i, t.separable)
 		if must == nil {
-			v := &verified{key: t.key, b: found.b[i].ToHost(), z: found.residual(i), g: gi}
+			v := &verified{key: t.key, b: found.b[i].ToHost(), z: found.residual(i), g: gi, slope: found.slopes[i]}
 			w.measure(t.separable, v)
 			w.ready = append(w.ready, v)
 		}
@@ -323,6 +326,9 @@ func (s *screened) try(ctx context.Context, w *screening, y array.Batch, r prox.
 	}
 	defer prox.Release(on)
 	defer solver.Release()
+	if by, ok := solver.(*activeSet); ok {
+		by.pool = w.pool
+	}
 	sol, err := solver.Solve(ctx, y, from)
 	if err != nil {
 		return array.Batch{}, nil, err
@@ -412,6 +418,7 @@ func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here
 	if w.columns, err = s.shared.columns(dev, s.Task.Family, at, len(w.set) == len(b), read); err != nil {
 		return err
 	}
+	w.pool = w.columns.lend()
 	return s.restart(w, y)
 }
 

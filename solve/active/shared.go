@@ -22,7 +22,8 @@ type sharedColumns struct {
 	dev   array.Device
 	set   space.Space
 	users atomic.Int32
-	all   allColumns // where they are few beside the rows
+	all   allColumns           // where they are few beside the rows
+	spare atomic.Pointer[pool] // of a screening that has ended, for the next one with these columns
 }
 
 func (c *sharedColumns) Structure() linops.Structure { return linops.StructureOf(c.Restricted) }
@@ -31,6 +32,7 @@ func (c *sharedColumns) use() *sharedColumns         { c.users.Add(1); return c 
 // Release frees them when the last user does.
 func (c *sharedColumns) Release() {
 	if c.users.Add(-1) == 0 {
+		c.lend().parts.Release()
 		c.all.release()
 		c.Restricted.Release()
 		c.set.Release()
@@ -176,4 +178,57 @@ func Held(ctx context.Context, dev array.Device, a linops.Operator, problems int
 	}
 	defer columns.Release()
 	return linops.NewDense(dev, mat.NewDense(d, p, stored.ToHost())), nil
+}
+
+// pool are columns with their Gram matrix, which workspaces that are used one after the other share.
+type pool struct {
+	parts restrict.Parts
+	place []int       // of coordinates, -1 for columns that it does not have
+	gram  [][]float64 // row i: the products with the columns up to i
+}
+
+// lend is the pool of the screening that has ended, or a new one.
+func (c *sharedColumns) lend() *pool {
+	if p := c.spare.Swap(nil); p != nil {
+		return p
+	}
+	return &pool{place: slices.Repeat([]int{-1}, c.set.Dim())}
+}
+
+// giveBack takes a pool from the workspaces that have used it.
+func (c *sharedColumns) giveBack(p *pool) {
+	kept := *p
+	if *p = (pool{}); !c.spare.CompareAndSwap(nil, &kept) {
+		kept.parts.Release()
+	}
+}
+
+// join is [restrict.Parts.Join], for a set of coordinates whose products with those of a working set are handed out; of
+// several outcomes the first have places.
+func (p *pool) join(ctx context.Context, dev array.Device, a linops.Operator, set, working, place []int, outcomes int,
+	entry func(i, j int, v float64)) error {
+	var missing []int
+	for i := 0; i < len(set); i += outcomes {
+		if k := set[i]; p.place[k] < 0 {
+			missing = append(missing, set[i:i+outcomes]...)
+			p.place[k] = len(p.gram)
+			p.gram = append(p.gram, make([]float64, len(p.gram)+1))
+		}
+	}
+	if len(missing) > 0 {
+		err := p.parts.Join(ctx, dev, a, missing, p.place, outcomes, func(i, j int, v float64) {
+			p.gram[i][j] = v
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for s := 0; s < len(set); s += outcomes {
+		i := p.place[set[s]]
+		for t := 0; t < len(working); t += outcomes {
+			j := p.place[working[t]]
+			entry(place[set[s]], place[working[t]], p.gram[max(i, j)][min(i, j)])
+		}
+	}
+	return nil
 }

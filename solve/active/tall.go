@@ -67,6 +67,9 @@ func (n *newton) byGram() bool {
 
 // know takes all columns, where they serve, or those that are shared.
 func (w *workspace) know(ctx context.Context, a *activeSet) error {
+	if w.pool = a.pool; w.pool != nil {
+		w.parts = &w.pool.parts
+	}
 	if a.all == nil {
 		return nil
 	}

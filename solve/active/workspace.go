@@ -27,6 +27,7 @@ type workspace struct {
 	place  []int   // of coordinates in the working set, -1 outside
 	set    []int   // the working set, in the order in which it grew
 	parts  *restrict.Parts
+	pool   *pool // whose the parts are; nil for its own
 	tall   *tall // nil where not all columns are known
 	p      program
 	at     *faces.Point // of p
@@ -85,7 +86,9 @@ func (w *workspace) Release() {
 		w.tall.release()
 		return
 	}
-	w.parts.Release()
+	if w.pool == nil {
+		w.parts.Release()
+	}
 }
 
 // idleShare of the working set, and idleLeast coordinates more, may be inactive: a larger one is
@@ -134,10 +137,16 @@ func (w *workspace) extend(ctx context.Context, dev array.Device, a *activeSet, 
 				w.p.Set(i, j, v)
 			}
 		}
-		if w.tall != nil {
+		var err error
+		switch {
+		case w.tall != nil:
 			w.tall.join(some, w.place, entry)
-		} else if err := w.parts.Join(ctx, dev, a.Task.Problem.A, some, w.place, max(w.at.Outcomes, 1),
-			entry); err != nil {
+		case w.pool != nil:
+			err = w.pool.join(ctx, dev, a.Task.Problem.A, some, w.set, w.place, max(w.at.Outcomes, 1), entry)
+		default:
+			err = w.parts.Join(ctx, dev, a.Task.Problem.A, some, w.place, max(w.at.Outcomes, 1), entry)
+		}
+		if err != nil {
 			return err
 		}
 		w.p.Ready()
