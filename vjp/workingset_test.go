@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -186,6 +187,46 @@ func TestWorkingSetsReadTheMatrixAHandfulOfTimes(t *testing.T) {
 		}
 		if sol.Iterations < 20 {
 			t.Errorf("%d iterations: too easy a problem to tell", sol.Iterations)
+		}
+	})
+}
+
+// From a solution one product with A suffices, for the gradient there, also where a column without a penalty
+// is orthogonal to all others.
+func TestAWarmWorkingSetReadsTheMatrixOnce(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		f := sparseFixtures(t, dev)[0]
+		d, p := f.a.Dims()
+		x := linops.ToDense(dev, f.a)
+		for j := range p {
+			mean := mat.Sum(x.ColView(j)) / float64(d)
+			for i := range d {
+				x.Set(i, j, x.At(i, j)-mean)
+			}
+		}
+		ones := mat.NewDense(d, 1, slices.Repeat([]float64{1}, d))
+		withOnes := mat.NewDense(d, p+1, nil)
+		withOnes.Augment(x, ones)
+		weights := slices.Repeat([]float64{1}, p+1)
+		weights[p] = 0
+		r, err := prox.NewWeightedL1(dev, 15, weights)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &counted{Operator: linops.NewDense(dev, withOnes)}
+		s := newSolver(t, "fista", vjp.Problem{A: a, R: r, Device: dev}, vjp.Options{})
+		cold := solved(t, s, dev, f.y)
+		defer cold.Release()
+		a.products = 0
+		y := dev.Put(f.y, 1, d)
+		defer y.Free()
+		warm, err := s.SolveFrom(t.Context(), y, vjp.From{B: cold.B})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer warm.Release()
+		if a.products > 1 {
+			t.Errorf("%d products with A, expected 1", a.products)
 		}
 	})
 }

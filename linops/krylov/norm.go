@@ -56,6 +56,9 @@ func Norm2(ctx context.Context, dev array.Device, a linops.Operator, opts NormOp
 	if n := linops.StructureOf(a).Norm2; n.Known {
 		return NormEstimate{Value: n.Value}, nil
 	}
+	if inner, _ := linops.KroneckerOf(a); inner != nil { // the norm of A (x) I is that of A
+		return Norm2(ctx, dev, inner, opts)
+	}
 	report := progress.From(ctx)
 	if value, ok := byGram(dev, a); ok {
 		report(progress.Report{Stage: progress.Norm, Step: 1, Steps: 1})

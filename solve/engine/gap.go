@@ -193,12 +193,15 @@ func projectByProducts(ctx context.Context, p Problem, free []int, minus, misfit
 		dev.Lin(misfit, 1, misfit, -1, image)
 		dev.Lin(whole, 1, whole, 1, image)
 	}
-	p.A.Adjoint(embedded, whole)
-	dev.Lin(minus, 1, minus, 1, embedded)
+	norm := Norm(whole)
+	if norm > 0 {
+		p.A.Adjoint(embedded, whole)
+		dev.Lin(minus, 1, minus, 1, embedded)
+	}
 	on.Coordinates(g, minus)
 	on.Embed(embedded, g)
 	dev.Lin(minus, 1, minus, -1, embedded)
-	return Norm(whole) * Norm(whole), true
+	return norm * norm, true
 }
 
 // proximalResidual returns ||G|| of G = c (b - prox_{r/c}(b - g/c)), with the gradient g of the

@@ -124,13 +124,15 @@ func (s *workingSet) newRounds(y, b0 array.Batch) *rounds {
 			r.Release()
 		}
 	}()
-	dev.Lin(r.z, -1, y, 0, array.Batch{})
-	s.Task.Problem.A.Adjoint(r.g, r.z)
 	if b0.IsZero() {
 		dev.Fill(r.b, 0)
 	} else {
 		dev.Copy(r.b, b0)
 		r.set = s.r.Closure(restrict.Support(r.b))
+	}
+	if len(r.set) == 0 { // else the solution on the set sets both
+		dev.Lin(r.z, -1, y, 0, array.Batch{})
+		s.Task.Problem.A.Adjoint(r.g, r.z)
 	}
 	begun = true
 	return r

@@ -4,6 +4,8 @@ import (
 	"math"
 	"sync"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
 )
 
@@ -93,13 +95,12 @@ func Total(x []float64) float64 {
 	return sum
 }
 
-// Euclid is the Euclidean norm.
+// Euclid is the Euclidean norm, also where squares are out of range.
 func Euclid(x []float64) float64 {
-	norm := 0.0
-	for _, v := range x {
-		norm = math.Hypot(norm, v)
+	if square := floats.Dot(x, x); square > 0x1p-900 && square < math.MaxFloat64 {
+		return math.Sqrt(square)
 	}
-	return norm
+	return floats.Norm(x, 2)
 }
 
 // Supported lets f move the numbers of g, on the host, and returns its result.
