@@ -199,12 +199,12 @@ const nearShare = 0.9
 func (r *Swept) nearData(all *Notes) {
 	best := &r.Lines[r.Summary.Minimizer.Index]
 	tested := len(r.Summary.Audits) > 0 || r.Options.Criterion.Rule().Refits
-	if tested || !(best.Divergence > nearShare*float64(best.D)) {
+	if tested || !(best.Divergence > nearShare*float64(best.Size())) {
 		return
 	}
 	all.Add(warning.NearData, "the minimizer takes %.6g degrees of freedom of %d observations, and was not audited: "+
 		"where the noise of neighbours is correlated, or sigma2 is too small, it follows the noise; compare --audit",
-		best.Divergence, best.D)
+		best.Divergence, best.Size())
 }
 
 // ofGCV tells where GCV does not hold at the minimizer, which it chose, or of which it chose sigma2.

@@ -170,10 +170,14 @@ func (j *Estimator) Device() string {
 // Result is the part of the result that all samples share.
 func (j *Estimator) Result() Result {
 	p := j.Problem
+	entries := 0
+	if p.D != p.Observations() {
+		entries = p.D
+	}
 	return Result{
 		LossResult:    AboutLoss(p),
 		TargetsResult: TargetsOf(p, j.Sigma2), ExecResult: j.ExecResult(),
-		Response: j.Response, Problem: p.Name, D: p.Observations(), P: p.Variables(),
+		Response: j.Response, Problem: p.Name, D: p.Observations(), P: p.Variables(), Entries: entries,
 		Sigma2Result: j.sigma2Result(), WeightsResult: weightsOf(p),
 		Standardize:   p.Standardized(),
 		EffectsResult: EffectsOf(p), CenterResult: CenterOf(p),

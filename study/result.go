@@ -26,6 +26,8 @@ type Result struct {
 	Problem  string `json:"problem"`
 	D        int    `json:"d"`
 	P        int    `json:"p"`
+	// Entries is the number of entries of y where a row has several, absent elsewhere.
+	Entries int `json:"entries,omitempty"`
 	Sigma2Result
 	WeightsResult
 	// Standardize says that the penalty is on the coefficients of standardized columns.
@@ -136,7 +138,7 @@ func (r *Result) Fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	if r.Correlated = risk.Correlated; r.Correlated != nil {
 		bar = math.Hypot(bar, risk.Terms().StdErrOfTrace(math.Hypot(r.Correlated.ByRho, r.Correlated.TraceErr)))
 	}
-	r.SURE, r.SUREStdErr, r.SUREPerCoordinate = Defined(risk.SURE), Defined(bar), Defined(risk.SURE/float64(r.D))
+	r.SURE, r.SUREStdErr, r.SUREPerCoordinate = Defined(risk.SURE), Defined(bar), Defined(risk.SURE/float64(r.Size()))
 	r.CriteriaResult, r.Text = criteriaOf(risk), textOf(risk.Fitted())
 	r.Residual, r.LossResult = Defined(risk.Residual), lossOf(risk)
 	r.Divergence, r.DivergenceStdErr = risk.Trace.Trace, risk.Trace.Error()

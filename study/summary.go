@@ -93,7 +93,7 @@ func (t *Tally) Add(r SampleLine) {
 		warning.ErrorBarFloor.Code: terms.Floored(), warning.Unverified.Code: doubted,
 		warning.Sigma2TooLarge.Code: Sigma2TooLarge(terms, r.DivergenceStdErr, r.Sigma2RelStdErr),
 	}
-	t.Estimated, t.Problem, t.D = r.Sigma2Method != "", r.Problem, r.D
+	t.Estimated, t.Problem, t.D = r.Sigma2Method != "", r.Problem, r.Size()
 	for _, w := range r.Warnings {
 		if w.OfRun() && !slices.Contains(t.Notes, w) {
 			t.Notes = append(t.Notes, w)

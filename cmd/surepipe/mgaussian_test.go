@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -190,4 +192,39 @@ func oldAndYoung(t *testing.T) string {
 		b.WriteString(line + "\n")
 	}
 	return b.String()
+}
+
+// SURE per coordinate, and the degrees of freedom that follow y, are those of the entries of several responses, of
+// which there are more than rows.
+func TestSharedSupportCountsEntries(t *testing.T) {
+	known := strings.Fields("--sigma2 1000 --loss mgaussian --problem group-lasso --response " + measured + " --data " + people)
+	r := object(t, append(strings.Fields("run --lambda 100"), known...)...)
+	sure, each := r["sure"].(float64), r["sure_per_coordinate"].(float64)
+	if r["d"].(float64) != 400 || r["entries"].(float64) != 1200 || math.Abs(each-sure/1200) > 1e-12*math.Abs(each) {
+		t.Errorf("SURE is %g, %g per coordinate of %v", sure, each, r["entries"])
+	}
+	dir := t.TempDir()
+	rng, rows, names := rand.New(rand.NewPCG(3, 4)), []string{""}, []string{"x", "z"}
+	for k := range 15 {
+		names = append(names, fmt.Sprintf("y%d", k))
+	}
+	rows[0] = strings.Join(names, ",")
+	for range 20 {
+		x, row := rng.NormFloat64(), []string{}
+		for range names {
+			row = append(row, strconv.FormatFloat(3*x+rng.NormFloat64(), 'g', -1, 64))
+		}
+		row[0] = strconv.FormatFloat(x, 'g', -1, 64)
+		rows = append(rows, strings.Join(row, ","))
+	}
+	table := filepath.Join(dir, "many.csv")
+	if err := os.WriteFile(table, []byte(strings.Join(rows, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := strings.Fields("sweep --loss mgaussian --problem ridge --sigma2 1 --lambda 0.1:1:3 --response " +
+		strings.Join(names[2:], ",") + " --data " + table)
+	status, stdout, stderr := command(t, args...)
+	if status != 0 || !strings.Contains(stdout, "divergence 39.1") || strings.Contains(stderr, "degrees of freedom of") {
+		t.Errorf("status %d, 300 entries, 39 degrees of freedom: %s%s", status, stdout, stderr)
+	}
 }

@@ -50,6 +50,9 @@ func (g *Picture) Check(p *problems.Problem) error {
 		at, of = newView(study.ShapeOut(p, p.SignalShape), p.SignalComplex), "the signal"
 	}
 	switch {
+	case p.Several() > 0:
+		return study.Errorf("--picture needs a sequence, an image, a matrix or a series of images, and y has a column for " +
+			"each class or response: --report draws what a regression is off by")
 	case at == nil && sequence(p):
 	case at == nil:
 		shape := p.MuShape
@@ -243,19 +246,19 @@ func (m *picture) notes(r study.Result, signalLoss *float64) []string {
 	default:
 		first = append(first, "σ² unknown")
 	}
-	first = append(first, fmt.Sprintf("degrees of freedom %.5g of %d", r.Divergence, r.D))
+	first = append(first, fmt.Sprintf("degrees of freedom %.5g of %d", r.Divergence, r.Size()))
 	if !r.Solver.Converged {
 		first = append(first, "NOT CONVERGED")
 	}
 	notes := []string{strings.Join(first, ",  ")}
-	d := float64(r.D)
+	d := float64(r.Size())
 	what := ""
 	if r.SUREEstimates != "" {
 		what = ", of " + r.SUREEstimates
 	}
 	if r.SURE != nil {
 		notes = append(notes, fmt.Sprintf("SURE %.4g ± %s,  %.3g ± %s for each of %d numbers%s%s", *r.SURE,
-			digits.Error(*r.SUREStdErr), *r.SURE/d, digits.Error(*r.SUREStdErr/d), r.D,
+			digits.Error(*r.SUREStdErr), *r.SURE/d, digits.Error(*r.SUREStdErr/d), r.Size(),
 			m.psnr(*r.SURE, *r.SUREStdErr), what))
 	} else if r.GCV != nil {
 		notes = append(notes, fmt.Sprintf("GCV %s: mean squared error of prediction, noise included",

@@ -229,7 +229,7 @@ function freedomPanel(section) {
     series: [mainDots()],
   });
   section.append(
-    note("The divergence of the fit: how much of the noise it follows, 0 for none and " + first().d + " for all."),
+    note("The divergence of the fit: how much of the noise it follows, 0 for none and " + (first().entries || first().d) + " for all."),
   );
   return drawn(u);
 }

@@ -189,7 +189,7 @@ func criteria(r *study.Result, w io.Writer) {
 
 func losses(r *study.Result, w io.Writer) {
 	if r.Loss != nil {
-		fmt.Fprintf(w, "true loss\t%.6g\t%.6g per coordinate\n", *r.Loss, *r.Loss/float64(r.D))
+		fmt.Fprintf(w, "true loss\t%.6g\t%.6g per coordinate\n", *r.Loss, *r.Loss/float64(r.Size()))
 	}
 	p := r.ProjectedResult
 	if p.ProjectedSURE == nil {

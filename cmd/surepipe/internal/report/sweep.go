@@ -114,7 +114,7 @@ func Swept(out io.Writer, r *study.Swept) error {
 	value, stdErr := m.Value(criterion)
 	fmt.Fprintf(&b, "\nminimizer   %s: %s %s", minimumText(m), criterion.Rule().Label, study.PlusMinus(value, stdErr))
 	if criterion.Rule().Sigma2 {
-		fmt.Fprintf(&b, ", %.6g per coordinate", value/float64(r.Lines[0].D))
+		fmt.Fprintf(&b, ", %.6g per coordinate", value/float64(r.Lines[0].Size()))
 	} else if m.SURE != nil {
 		fmt.Fprintf(&b, ", SURE %s", digits.PlusMinus(*m.SURE, *m.SUREStdErr))
 	}
