@@ -84,14 +84,16 @@ func TestResponsesOfTwoLevels(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"--response sex --loss squared":                     `column "sex" holds texts such as "F", expected numbers`,
-		"--response died --loss logistic --success maybe":   `--success: found "maybe", expected one of the levels`,
-		"--response dose --loss logistic --success 5":       `column "dose" has 6 levels`,
-		"--response dead --loss logistic --trials dose":     "expected a number of successes among the 0 trials",
-		"--response dead --loss poisson --trials n":         `--trials is for --loss logistic`,
-		"--response dead --loss poisson --exposure dose":    `array "exposure" holds 0 at [0], expected positive numbers`,
-		"--response dead --weights dead":                    `--weights: column "dead" is the response`,
-		"--response dead --exposure n":                      "--exposure is for a loss with a logarithm as its link",
+		"--response sex --loss squared":                   `column "sex" holds texts such as "F", expected numbers`,
+		"--response died --loss logistic --success maybe": `--success: found "maybe", expected one of the levels`,
+		"--response dose --loss logistic --success 5":     `column "dose" has 6 levels`,
+		"--response dead --loss logistic --trials dose":   "expected a number of successes among the 0 trials",
+		"--response dead --loss poisson --trials n":       `--trials is for --loss logistic`,
+		"--response dead --loss poisson --exposure dose":  `array "exposure" holds 0 at [0], expected positive numbers`,
+		"--response dead --weights dead":                  `--weights: column "dead" is the response`,
+		"--response dead --exposure n":                    "--exposure is for a loss with a logarithm as its link",
+		"--response y --loss poisson --offset served --data " + text(t, "served.csv", "y,x,served\n1,2,95\n3,4,1512\n2,5,40\n"): "" +
+			`array "offset" holds 1512 at [1], expected numbers of size at most 700`,
 		"--response dead --loss poisson --offset sex":       `--offset: column "sex" holds texts such as "F"`,
 		"--response dead --loss poisson --offset something": `--offset: column "something" is missing`,
 	} {

@@ -144,6 +144,8 @@ func TestPicturesOfWhatIsNoImage(t *testing.T) {
 			"/p.png": "--frame is -1, expected 0 or more",
 		"--problem tv2d --data " + gray + lambda + " --frame 1 --picture " + dir +
 			"/p.png": "--frame is 1, expected 0 to 0: y has 1 images",
+		"--problem group-lasso --lambda 1 --picture " + dir + "/p.png --loss mgaussian --response " + measured + " --data " +
+			people: "y has a column for each class or response: --report draws",
 		"--problem lasso --data ../../testdata/diabetes.npz --lambda 1 --sigma2 1 --picture " + dir +
 			"/p.png": "--picture needs a sequence without gaps, an image, a matrix or (rows, columns, 3), or a series " +
 			"of them: y has shape (442,)",

@@ -13,8 +13,8 @@ var (
 		Says: "the axis of rotation was found from y, and SURE takes it as given"})
 	UnscaledColumns = row(Kind{Code: "unscaled-columns",
 		Says: "columns of X, or of a matrix of low rank, have very different standard deviations, and the penalty " +
-			"depends on their units",
-		Do: "give `--standardize`, or divide them before"})
+			"depends on their units; or the responses of one fit, whose noise counts as equally large",
+		Do: "give `--standardize` for columns, divide responses before"})
 	StandardizedColumns = row(Kind{Code: "standardized-columns",
 		Says: "the columns of a matrix with missing entries are in different units and were divided by their " +
 			"standard deviations: weights, criteria and errors are those of the quotients, the completed entries in " +

@@ -51,8 +51,8 @@ func (g *Picture) Check(p *problems.Problem) error {
 	}
 	switch {
 	case p.Several() > 0:
-		return study.Errorf("--picture needs a sequence, an image, a matrix or a series of images, and y has a column for " +
-			"each class or response: --report draws what a regression is off by")
+		return study.Errorf("--picture needs a sequence, an image, a matrix or a series of images, and y has " +
+			"a column for each class or response: --report draws what a regression is off by")
 	case at == nil && sequence(p):
 	case at == nil:
 		shape := p.MuShape

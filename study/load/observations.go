@@ -20,6 +20,9 @@ type observations map[string][]float64
 // signed are the arrays that may hold numbers below 0.
 var signed = []string{"offset", "time", "start", "strata"}
 
+// mostOffset is the size of offsets beyond which their exponentials are out of range.
+const mostOffset = 700
+
 // observe takes what is known of the observations into the data: the weights of the loss, the offset of the linear
 // predictor, and of trials the share of successes, weighted by their number:
 //
@@ -82,6 +85,11 @@ func (f *Source) observe(data *Contents, o observations) error {
 		}
 		if v := o["exposure"]; v != nil {
 			data.Offset[i] += math.Log(v[i/each])
+		}
+		if v := data.Offset[i]; f.LossOf().Transforms() && math.Abs(v) > mostOffset {
+			return fmt.Errorf("array \"offset\" holds %g at [%d], expected numbers of size at most %d: exp of a "+
+				"linear predictor is out of range beyond; --exposure takes an exposure itself, not its logarithm",
+				v, i/each, mostOffset)
 		}
 	}
 	if f.LossOf().Squared() {
