@@ -228,3 +228,29 @@ func TestSharedSupportCountsEntries(t *testing.T) {
 		t.Errorf("status %d, 300 entries, 39 degrees of freedom: %s%s", status, stdout, stderr)
 	}
 }
+
+// The groups of the rows of an archive are labels of rows, whatever the number of responses, as those of a table.
+func TestSharedSupportLeavesOutGroupsOfAnArchive(t *testing.T) {
+	x, y, labels := make([]float64, 40*3), make([]float64, 40*2), make([]float64, 40)
+	rng, rows := rand.New(rand.NewPCG(5, 6)), []string{"p,q,a,b,c,team"}
+	for i := range labels {
+		labels[i] = float64(i / 5)
+		for j := range 3 {
+			x[3*i+j] = rng.NormFloat64()
+		}
+		y[2*i], y[2*i+1] = x[3*i]+rng.NormFloat64(), rng.NormFloat64()
+		rows = append(rows, fmt.Sprintf("%v,%v,%v,%v,%v,%v", y[2*i], y[2*i+1], x[3*i], x[3*i+1], x[3*i+2], labels[i]))
+	}
+	for _, args := range []string{"--problem ridge --lambda 3", "--problem group-lasso --lambda 3"} {
+		args := strings.Fields("run --intercept --standardize --loss mgaussian " + args)
+		table := object(t, append(args, "--response", "p,q", "--groups", "team", "--data",
+			text(t, "table.csv", strings.Join(rows, "\n")+"\n"))...)
+		archive := object(t, append(args, "--groups", "team", "--data",
+			save(t, floats("X", x, 40, 3), floats("y", y, 40, 2), floats("team", labels, 40)))...)
+		want := table["criteria"].(map[string]any)["lgo"].(float64)
+		got := archive["criteria"].(map[string]any)["lgo"].(float64)
+		if !(math.Abs(got-want) <= 1e-9*want) {
+			t.Errorf("%s: leave-group-out is %.12g of the archive, %.12g of the table", args, got, want)
+		}
+	}
+}

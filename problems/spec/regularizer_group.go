@@ -117,7 +117,8 @@ func (a *Arguments) groups(p int) ([][]int, error) {
 		label = all
 	}
 	if len(label) != p {
-		return nil, a.Errorf("groups", "groups have %d labels, expected %d, one for each entry of b", len(label), p)
+		return nil, a.Errorf("groups", "groups have %d labels, expected %d, one for each entry of b", len(label),
+			p/max(a.outcomes(), 1))
 	}
 	members := map[int][]int{}
 	for j, g := range label {

@@ -259,6 +259,10 @@ def test_several_responses_share_their_support():
     assert chosen.coef_.shape == (3, 6) and chosen.predict(X).shape == (80, 3) and np.isscalar(chosen.lambda_)
     assert ((chosen.coef_ != 0).any(0) == (chosen.coef_ != 0).all(0)).all()
     assert GroupLasso(lam=1.0, shared=True).fit(X, Y[:, 0]).coef_.shape == (6,)
+    together = GroupLasso(shared=True).fit(X, Y, groups=np.arange(80) // 4)
+    once = surepipe.run("group-lasso", X, Y, loss="mgaussian", row_groups=np.arange(80) // 4, lam=together.lambda_,
+                        intercept=True, standardize=True)
+    assert together.criterion_ == "lgo" and once["criteria"]["lgo"] == pytest.approx(together.risk_, rel=1e-6)
 
 
 def test_rows_of_a_group_are_left_out_together():

@@ -34,7 +34,7 @@ func (f *Source) groups(data *Contents) (labels []int, err error) {
 			set.Close()
 		}
 	}
-	return f.labels("groups", path, inside, len(data.Y), "observation")
+	return f.labels("groups", path, inside, len(data.Y)/max(data.Each, 1), "observation")
 }
 
 // labels reads n labels from a file that an option names: the array of that name, or the only one.
