@@ -58,10 +58,11 @@ func (s *sweep) extend(ctx context.Context, a, end int, at []float64, least *flo
 const edgeShare = 0.01
 
 // outermost is edge with 0 for axes along which there are points beyond the best that are not alike, or beyond whose
-// end nothing is left to gain: null says that the best fit pays no penalty.
-func (s *sweep) outermost(edge []int, null bool) []int {
+// end nothing is left to gain. Beyond an upper end a fit that pays no penalty says so, not two values that are equal:
+// those of tiny weights are, too.
+func (s *sweep) outermost(edge []int, best SweepPoint) []int {
 	for a, end := range edge {
-		if levels, _ := s.settled(a, end); levels || null && end > 0 {
+		if levels, _ := s.settled(a, end); levels && end < 0 || end > 0 && s.null(best, a) {
 			edge[a] = 0
 		}
 		for _, v := range s.values {
@@ -74,19 +75,29 @@ func (s *sweep) outermost(edge []int, null bool) []int {
 	return edge
 }
 
-// null reports whether r(K b) is 0 at a point but for rounding errors, as in the null model, so that b is the fit at
-// all larger weights too.
-func (s *sweep) null(p SweepPoint) bool {
-	if s.f.BlackBox != nil || p.solved.n == 0 {
+// null reports whether the share of a weight in r(K b) is 0 at a point but for rounding errors, as in the null model,
+// so that b is the fit at all larger weights too.
+func (s *sweep) null(p SweepPoint, a int) bool {
+	if s.f.BlackBox != nil || p.solved.none() {
 		return false
 	}
+	if f := p.solved.factors; f != nil {
+		return len(s.grid) == 1 && len(f.S) == 0 && len(f.Parts) == 0
+	}
+	larger := slices.Clone(p.Weights)
+	larger[a] *= 2
 	r, err := s.f.Regularizer(slices.Clone(p.Weights))
 	if err != nil {
 		return false
 	}
 	defer prox.Release(r)
-	value := prox.StructureOf(r).Value
-	if value == nil {
+	more, err := s.f.Regularizer(larger)
+	if err != nil {
+		return false
+	}
+	defer prox.Release(more)
+	value, with := prox.StructureOf(r).Value, prox.StructureOf(more).Value
+	if value == nil || with == nil {
 		return false
 	}
 	b := slices.Clone(p.solved.list())
@@ -98,9 +109,9 @@ func (s *sweep) null(p SweepPoint) bool {
 			images := vector.Device().Alloc(1, rows)
 			defer images.Free()
 			k.Forward(images, vector)
-			return value(images)
+			return with(images) - value(images)
 		}
-		return value(vector)
+		return with(vector) - value(vector)
 	}
 	least := paid()
 	for j, size := 0, floats.Norm(b, math.Inf(1)); j < len(b); j, size = j+1, -size {

@@ -64,7 +64,7 @@ func (s *sweep) minimizer(ctx context.Context, grid candidate, minimum *origin) 
 		return err
 	}
 	last.Stage = MinimizerStage
-	last.Edge = s.outermost(s.edge(s.place(grid.index)), s.null(last))
+	last.Edge = s.outermost(s.edge(s.place(grid.index)), last)
 	last.Choice = s.choice(best.index)
 	chosen := last.Choice.Chosen
 	if chosen == best.index {

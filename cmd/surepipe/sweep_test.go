@@ -223,6 +223,7 @@ func TestTheNullModelIsNotAtTheEdge(t *testing.T) {
 		{noise + " --lambda 0.2max:max:5 --criterion cv", false, [2]float64{1, 1}},
 		{noise + " --lambda 0.2max:max:5 --refine 0", false, [2]float64{1, 1}},
 		{diabetes + " --lambda 1:4:3 --criterion cv", true, [2]float64{1, 1}},
+		{diabetes + " --lambda 1e-13max:1e-11max:4", true, [2]float64{1, 1}}, // values that are equal by rounding
 		{diabetes + " --lambda 100:800:4 --refine 0", true, [2]float64{0.125, 0.125}},
 	} {
 		_, points, s := sweepLines(t, strings.Fields("--problem lasso --data "+c.of)...)
