@@ -87,7 +87,7 @@ func newSparseSystem(p engine.Problem, of conditions) *sparseSystem {
 	}
 	s := &sparseSystem{diagonal: diagonal{c}, k: k, columns: space.Transpose(k, dim), dim: dim}
 	if balls, ok := of.(*groupBalls); ok {
-		s.groups, s.near = balls.groups, !soonest(p)
+		s.groups, s.near = balls.groups, !soonest(p) && !picked(p)
 	} else {
 		s.groups = alone(len(k.Indptr) - 1)
 	}
