@@ -57,10 +57,12 @@ summary.surepipe <- function(object, ...) {
 
 print.summary.surepipe <- function(x, digits = max(3, getOption("digits") - 3), ...) {
   cat("\nCall:  ", paste(deparse(x$call), collapse = "\n"), "\n\n", sep = "")
-  cat("Coefficients, and without the bias of the penalty with their standard errors:\n")
   table <- x$table[x$table$estimate != 0, , drop = FALSE]
+  known <- any(!is.na(table$std.error))
+  cat("Coefficients", if (known) ", and without the bias of the penalty with their standard errors", ":\n", sep = "")
   table$`z value` <- table$debiased / table$std.error
   names(table)[1:3] <- c("Estimate", "Debiased", "Std. Error")
+  if (!known) table <- table["Estimate"] # several responses or classes in one fit have no errors
   print(as.matrix(table), digits = digits, na.print = "")
   columns <- x$table[!grepl("(Intercept)", rownames(x$table), fixed = TRUE), ]
   cat("\n", sum(columns$estimate == 0), " of ", nrow(columns), " coefficients are zero; ", x$nobs, " rows.\n", sep = "")

@@ -28,6 +28,7 @@ test_that("several responses share their support", {
   slope <- sqrt(rowSums(crossprod(x, r)^2))
   expect_lt(max(slope), 8 * sqrt(3) + 1e-4)
   expect_equal(max(slope), 8 * sqrt(3), tolerance = 1e-4)
+  expect_false(any(grepl("Debiased|standard errors", capture.output(print(summary(fit)))))) # they are not known
   expect_error(surepipe(mpg ~ wt, mtcars, family = "mgaussian"), "several columns")
 })
 
