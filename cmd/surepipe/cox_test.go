@@ -176,6 +176,26 @@ func TestCoxSweepsAndPredicts(t *testing.T) {
 	}
 }
 
+// Offsets that differ by much make the risk sets small: Newton steps end at the solution all the same.
+func TestCoxWithLargeOffsetsConverges(t *testing.T) {
+	for seed := range uint64(8) {
+		rng, table := rand.New(rand.NewPCG(seed, 7)), strings.Builder{}
+		table.WriteString("status,time,of,x0,x1,x2,x3\n")
+		for range 60 {
+			fmt.Fprintf(&table, "%d,%d,%g", min(rng.IntN(4), 1), 1+rng.IntN(12), 5*rng.NormFloat64())
+			for range 4 {
+				fmt.Fprintf(&table, ",%g", rng.NormFloat64())
+			}
+			table.WriteString("\n")
+		}
+		got := object(t, "run", "--problem", "lasso", "--loss", "cox", "--data", text(t, "o.csv", table.String()),
+			"--response", "status", "--time", "time", "--offset", "of", "--lambda", "0.2max")
+		if s := got["solver"].(map[string]any); s["converged"] != true {
+			t.Errorf("seed %d: %v", seed, s)
+		}
+	}
+}
+
 func TestCoxErrors(t *testing.T) {
 	table := text(t, "ovarian.csv", ovarian)
 	for args, want := range map[string]string{

@@ -137,6 +137,9 @@ func TestImagesWithGaps(t *testing.T) {
 				t.Errorf("%s: %s is %.9g, expected %.9g", data, key, g, w)
 			}
 		}
+		if chosen := fmt.Sprint(got["choices"]); !strings.Contains(chosen, "interior points, and else another method") {
+			t.Errorf("%s: chosen are %s", data, chosen)
+		}
 		if told := fmt.Sprintf("%d of 108 values of the image are missing", len(y)-len(seen)); got["p"] != 108.0 ||
 			!strings.Contains(fmt.Sprint(got["warnings"]), told) {
 			t.Errorf("%s: p %v, %v", data, got["p"], got["warnings"])

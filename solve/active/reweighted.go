@@ -279,11 +279,13 @@ func (r *newtonOnLoss) weigh() error {
 }
 
 // factor takes the factor of the second derivative for the weights where it is in reach. The factor of a loss whose
-// observations do not stand alone knows no bound of their moves: after a step that was cut short the diagonal above the
-// second derivative serves again. A constant of such a loss is not determined, and chord steps would lose it.
+// observations do not stand alone knows no bound of their moves: after a step that was cut short, or that gained
+// nothing, the diagonal above the second derivative serves again. A constant of such a loss is not determined, and
+// chord steps would lose it.
 func (r *newtonOnLoss) factor(curve, more []float64) (err error) {
 	h, p := r.held, r.n.s.Problem
-	if a := linops.StructureOf(p.A); r.n.known.Chained && !r.cut && a.SparseRows == nil && a.Shifted == nil {
+	a := linops.StructureOf(p.A)
+	if r.n.known.Chained && !r.cut && r.stalled == 0 && a.SparseRows == nil && a.Shifted == nil {
 		h.factor, err = r.n.known.Coupled.Root(r.now.Z, r.y)
 		h.inverse.Free()
 		h.inverse = array.Batch{}
