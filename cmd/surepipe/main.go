@@ -81,7 +81,7 @@ func collectEarly() {
 // reads in use: its work is proportional to that, and arrays of numbers have nothing to be read.
 const (
 	mostGarbage, leastGarbage = 50, 4
-	cheapGarbage              = 32 << 20
+	cheapGarbage              = 64 << 20
 )
 
 // garbagePercent is the garbage at which to collect, for the bytes that are in use and those of them that are read.
