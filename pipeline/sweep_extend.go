@@ -127,10 +127,10 @@ const nullShare = 1e-12
 // settled reports why steps beyond the best point, the last one towards that end of an axis, are not worth their work.
 // levels says that the value has nearly reached its limit at the weight 0: as it is linear in the weight there, what is
 // left is the fall from the point before times r / (1 - r), with r the ratio of the two weights. So a table whose best
-// fit is that of least squares needs no smaller weights. At the other end it has reached its limit where two
-// points have the same value: a fit at two weights pays no penalty, and is that at all larger ones. undecided says that
-// the last step gained less than decidedShare of the error of that difference: where the values go on like that, no
-// step beyond decides anything.
+// fit is that of least squares needs no smaller weights. At the other end it says that two points have the same value,
+// as where their fit pays no penalty and is that at all larger weights, so that a step more would tell nothing.
+// undecided says that the last step gained less than decidedShare of the error of that difference: where the values go
+// on like that, no step beyond decides anything.
 func (s *sweep) settled(a, end int) (levels, undecided bool) {
 	near, before := math.Inf(1), SweepValue{}
 	for _, v := range s.values {

@@ -124,6 +124,9 @@ type SecondsResult struct {
 	Total      float64 `json:"total"`
 }
 
+// Size is the number of entries of y, which degrees of freedom and sums over y are to be compared with.
+func (r *Result) Size() int { return max(r.D, r.Entries) }
+
 // Fill sets the fields that come from a sample's risk. Without the estimate b, which the points of
 // a sweep do not have, the intercept stays unset.
 func (r *Result) Fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {

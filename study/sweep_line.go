@@ -121,9 +121,6 @@ func (l *SweepLine) Minimum() SweepMinimum {
 	}
 }
 
-// Size is the number of entries of y, which degrees of freedom and sums over y are to be compared with.
-func (l *Result) Size() int { return max(l.D, l.Entries) }
-
 func (l *Result) Terms() risk.Terms {
 	return risk.Terms{D: l.Size(), Sigma2: l.Sigma2, Residual: valueOr(l.Residual), Divergence: l.Divergence,
 		Correlated: l.Correlated, Frobenius2: l.JacobianFro2}

@@ -24,7 +24,7 @@ type heldWeights struct {
 	host   []float64 // sqrt(w)
 	path   engine.Path
 
-	inverse array.Batch // 1/sqrt(w); the zero Batch where a weight is 0
+	inverse array.Batch // 1/sqrt(w); the zero Batch where a weight is 0, or no chord steps are to be taken
 	spent   float64     // on chord steps, in operations
 
 	at    *engine.Fit // where the last solve ended, with its gradient; nil while a solve goes on

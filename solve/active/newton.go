@@ -330,7 +330,7 @@ func (n *newton) measure() (all, byColumn float64) {
 // advance adds the largest violations to the working set and minimizes over it.
 func (n *newton) advance(ctx context.Context) error {
 	if n.violations > 0 {
-		k := max(n.at.Outcomes, 1)
+		k := n.at.Outcomes
 		some := restrict.Strongest(n.outside, min(max(len(n.p.Active()), restrict.MinFirst*k), mostWorking*k))
 		some = restrict.Union(some, n.soon())
 		if err := n.workspace.extend(ctx, n.dev, n.s, n.s.closure(some)); err != nil {

@@ -68,18 +68,19 @@ func newWorkspace(family *engine.Family, s *splitting, d, dim, outcomes int) *wo
 		w.place[j] = -1
 	}
 	if s.owner != nil {
-		w.p = &faces.Groups{Point: faces.Point{Outcomes: outcomes}}
+		w.p = new(faces.Groups)
 	} else {
 		w.separate = new(faces.Program)
 		w.p = w.separate
 	}
 	w.at = w.p.Here()
+	w.at.Outcomes = outcomes
 	w.at.Cut = dependent * float64(max(d, 32)) * engine.Epsilon
 	return w
 }
 
 // columns are those of which so many coordinates are the outcomes.
-func (w *workspace) columns(coordinates int) int { return coordinates / max(w.at.Outcomes, 1) }
+func (w *workspace) columns(coordinates int) int { return coordinates / w.at.Outcomes }
 
 func (w *workspace) Release() {
 	if w.tall != nil {
@@ -121,7 +122,7 @@ func (w *workspace) extend(ctx context.Context, dev array.Device, a *activeSet, 
 	all := len(w.set) + len(set)
 	w.at.Reserve(all)
 	for len(set) > 0 {
-		some := set[:min(restrict.ColumnBlock*max(w.at.Outcomes, 1), len(set))]
+		some := set[:min(restrict.ColumnBlock*w.at.Outcomes, len(set))]
 		set = set[len(some):]
 		at := len(w.set)
 		var grad []float64
@@ -142,9 +143,9 @@ func (w *workspace) extend(ctx context.Context, dev array.Device, a *activeSet, 
 		case w.tall != nil:
 			w.tall.join(some, w.place, entry)
 		case w.pool != nil:
-			err = w.pool.join(ctx, dev, a.Task.Problem.A, some, w.set, w.place, max(w.at.Outcomes, 1), entry)
+			err = w.pool.join(ctx, dev, a.Task.Problem.A, some, w.set, w.place, w.at.Outcomes, entry)
 		default:
-			err = w.parts.Join(ctx, dev, a.Task.Problem.A, some, w.place, max(w.at.Outcomes, 1), entry)
+			err = w.parts.Join(ctx, dev, a.Task.Problem.A, some, w.place, w.at.Outcomes, entry)
 		}
 		if err != nil {
 			return err

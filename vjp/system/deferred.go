@@ -32,32 +32,31 @@ func Defer(known Closed, d, n int, factored bool, make func(ctx context.Context)
 		return s
 	}
 	s.closed.Diagonal = func() ([]float64, error) {
-		system, err := s.ready(context.Background())
-		if err != nil {
-			return nil, err
-		}
-		return system.Closed().Diagonal()
+		return s.ask(func(c Closed) ([]float64, error) { return c.Diagonal() })
 	}
 	s.closed.Root = func() ([]float64, error) {
-		system, err := s.ready(context.Background())
-		if err != nil {
-			return nil, err
-		}
-		return system.Closed().Root()
+		return s.ask(func(c Closed) ([]float64, error) { return c.Root() })
 	}
 	s.closed.Blocks = func(order int) ([]float64, error) {
-		system, err := s.ready(context.Background())
-		if err != nil {
-			return nil, err
-		}
-		if blocks := system.Closed().Blocks; blocks != nil {
-			return blocks(order)
-		}
-		return nil, nil
+		return s.ask(func(c Closed) ([]float64, error) {
+			if c.Blocks == nil {
+				return nil, nil
+			}
+			return c.Blocks(order)
+		})
 	}
 	columns, rows := float64(n), float64(d)
 	s.closed.DiagonalFlops = 3*columns*columns*rows + columns*columns*columns
 	return s
+}
+
+// ask is what the system, once it is made, says of its derivative.
+func (s *deferred) ask(of func(Closed) ([]float64, error)) ([]float64, error) {
+	system, err := s.ready(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	return of(system.Closed())
 }
 
 func (s *deferred) ready(ctx context.Context) (System, error) {
