@@ -49,8 +49,8 @@ func (e *UnresolvedError) Error() string {
 	return fmt.Sprintf("%d of %d observations %s", e.Count, e.D, e.Why)
 }
 
-// decides is the leverage from which an observation decides most of its own fit.
-const decides = 0.9
+// Decides is the leverage from which an observation decides most of its own fit.
+const Decides = 0.9
 
 // LeaveOneOutFromProbes is [LeaveOneOut] of the squared or another loss where the leverages are
 // known from probes only, by RandALO (Nobel, LeJeune and Candes 2024) with the changes that
@@ -70,7 +70,7 @@ func LeaveOneOutFromProbes(leverages *hutch.Leverages, loss LeftOut) (LeaveOneOu
 	}
 	near := 0
 	for _, h := range m.Entries {
-		if h > decides {
+		if h > Decides {
 			near++
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	"surepipe/hutch"
 	"surepipe/internal/parallel"
 	"surepipe/loss"
-	"surepipe/prox"
 	"surepipe/risk"
 	"surepipe/risk/folds"
 	"surepipe/solve/engine"
@@ -152,8 +151,7 @@ func (j *Job) leaveGroups(ctx context.Context, r *Risk, whitened func(i int) (fl
 		}
 	})
 	decided := many.Load()
-	linear := loss.Quadratic(j.problem.Loss) && prox.StructureOf(j.problem.R).Quadratic.Known // then this is exact
-	if err == nil && !linear && float64(decided) > mostOfThem*float64(len(j.Y)) {
+	if err == nil && !j.linear() && float64(decided) > mostOfThem*float64(len(j.Y)) {
 		err = fmt.Errorf("%d of %d observations are in groups that decide more than %g of a direction of their own "+
 			"fit, and one Newton step does not tell fits without them: raise the weight of the regularizer, or "+
 			"choose cv", decided, len(j.Y), mostDecided)
