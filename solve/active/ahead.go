@@ -129,7 +129,7 @@ func (s *screened) solveTall(ctx context.Context, w *screening, t *together, y, 
 	for i := range steps {
 		t.b[i] = y.Device().Alloc(1, len(w.set))
 		y.Device().Copy(t.b[i], b.Rows(i, i+1))
+		t.at[i] = &verified{b: t.b[i].ToHost(), z: z.Rows(i, i+1).ToHost(), slope: slopes[i]}
 	}
-	t.residuals, t.slopes = z.ToHost(), slopes
 	return s.findGradients(ctx, w, t, z, steps)
 }

@@ -11,26 +11,25 @@ import (
 	"surepipe/solve/engine"
 )
 
-// together are solutions on the columns in memory, and their gradients: exact, or outside of the set bounds.
+// together are solutions on the columns in memory.
 type together struct {
-	d, dim               int
-	b                    []array.Batch
-	residuals, gradients []float64
-	exact                []bool
-	looked               []bool      // whether it is known what the gradients violate
-	must                 [][]bool    // that: see [screening.violations]
-	slopes               [][]float64 // gradients on the columns in memory, nil where they are not known
+	b      []array.Batch
+	at     []*verified
+	looked []bool   // whether it is known what the gradients violate
+	must   [][]bool // that: see [screening.violations]
 }
-
-func (t *together) residual(i int) []float64 { return t.residuals[i*t.d : (i+1)*t.d] }
-func (t *together) gradient(i int) []float64 { return t.gradients[i*t.dim : (i+1)*t.dim] }
 
 // violations are those of gradient i.
 func (t *together) violations(w *screening, i int, here separable) []bool {
 	if !t.looked[i] {
-		t.must[i], t.looked[i] = w.violations(here, t.gradient(i)), true
+		t.must[i], t.looked[i] = w.violations(here, t.at[i].g), true
 	}
 	return t.must[i]
+}
+
+// know takes the gradient of solution i.
+func (t *together) know(i int, g []float64) {
+	t.at[i].g, t.at[i].exact, t.at[i].near, t.looked[i] = g, true, line{}, false
 }
 
 func (t *together) Release() {
@@ -38,37 +37,34 @@ func (t *together) Release() {
 }
 
 // findGradients takes a pass for all gradients, unless all columns are in memory; or, where A is in memory, products
-// for that of the last solution, of the first where w knows none before it, and of others only where the bound between
-// two that are known does not prove the conditions outside of the set: see [screened.between]. A solution alone, as
-// near to that before it as those of a search for a minimum are, may need none.
+// for that of the last solution, and of others only where the bound between two that are known does not prove the
+// conditions outside of the set: see [screened.between]. A solution alone, as near to that before it as those of a
+// search for a minimum are, may need none.
 func (s *screened) findGradients(ctx context.Context, w *screening, t *together, z array.Batch, steps []step) error {
 	last := len(steps) - 1
 	find := []int{last}
-	t.exact, t.looked, t.must = make([]bool, len(steps)), make([]bool, len(steps)), make([][]bool, len(steps))
+	t.looked, t.must = make([]bool, len(steps)), make([][]bool, len(steps))
 	switch {
-	case len(w.set) == t.dim:
+	case len(w.set) == len(w.in):
 		find = nil
-		for i := range steps {
-			copy(t.gradient(i), w.slope(t.slopes[i], z.Rows(i, i+1)))
-			t.exact[i] = true
+		for i, v := range t.at {
+			t.know(i, slices.Clone(w.slope(v, z.Device())))
 		}
 	case gramBeside(s.Task.Problem):
 		var err error
 		if find, err = s.byGram(w, t, steps); err != nil {
 			return err
 		}
-	case last == 0 && w.z != nil && w.lengths != nil:
-		find = s.unproven(w, t, z, steps)
-	case s.passes.Bytes > 0 || s.Task.Lengths() == nil:
+	case last == 0 && w.lengths != nil:
+		find = s.unproven(w, t, z.Device(), steps)
+	case s.passes.Bytes > 0 || w.lengths == nil:
 		find = lists.Upto(len(steps))
-	case w.z == nil && last > 0:
-		find = []int{0, last}
 	}
 	for len(find) > 0 {
 		if err := s.multiply(ctx, t, z, find); err != nil {
 			return err
 		}
-		find = s.unproven(w, t, z, steps)
+		find = s.unproven(w, t, z.Device(), steps)
 	}
 	return nil
 }
@@ -89,12 +85,12 @@ func (s *screened) byGram(w *screening, t *together, steps []step) (left []int, 
 	if err := every.unheld(s.Task.Problem); err != nil {
 		return nil, err
 	}
-	for i, at := range steps {
-		size := every.gradient(t.gradient(i), w.at0, w.set, t.b[i].ToHost())
-		t.exact[i] = true
+	for i, v := range t.at {
+		t.know(i, make([]float64, len(w.in)))
+		size := every.gradient(v.g, w.at0, w.set, v.b)
 		for j, l := range every.norms {
-			t.exact[i] = w.in[j] || engine.Epsilon*math.Sqrt(float64(t.d))*size*l <= gramShare*at.w.At(j)
-			if !t.exact[i] {
+			v.exact = w.in[j] || engine.Epsilon*math.Sqrt(float64(len(v.z)))*size*l <= gramShare*steps[i].w.At(j)
+			if !v.exact {
 				left = append(left, i)
 				break
 			}
@@ -106,10 +102,11 @@ func (s *screened) byGram(w *screening, t *together, steps []step) (left []int, 
 // multiply finds the gradients of some solutions.
 func (s *screened) multiply(ctx context.Context, t *together, z array.Batch, find []int) error {
 	dev := z.Device()
-	some, g := z, dev.Alloc(len(find), t.dim)
+	_, dim := s.Task.Problem.A.Dims()
+	some, g := z, dev.Alloc(len(find), dim)
 	defer g.Free()
 	if len(find) < z.K() {
-		some = dev.Alloc(len(find), t.d)
+		some = dev.Alloc(len(find), z.N())
 		defer some.Free()
 		for k, i := range find {
 			dev.Copy(some.Rows(k, k+1), z.Rows(i, i+1))
@@ -117,32 +114,36 @@ func (s *screened) multiply(ctx context.Context, t *together, z array.Batch, fin
 	}
 	err := s.passes.Adjoint(ctx, g, some)
 	for k, i := range find {
-		dev.Download(t.gradient(i), g.Rows(k, k+1))
-		t.exact[i], t.looked[i] = true, false
+		t.know(i, g.Rows(k, k+1).ToHost())
 	}
 	return err
 }
 
 // unproven bounds the gradients between those that are known, and returns solutions in the middle of those for which
 // that proves nothing.
-func (s *screened) unproven(w *screening, t *together, z array.Batch, steps []step) (find []int) {
-	near, from := &neighbourhood{screening: w}, 0
-	if w.z != nil {
-		near.refs, from = append(near.refs, &verified{z: w.z, g: w.g}), -1
-	}
-	for i, known := range t.exact {
-		if known {
-			near.refs = append(near.refs, &verified{z: t.residual(i), g: t.gradient(i)})
+func (s *screened) unproven(w *screening, t *together, dev array.Device, steps []step) (find []int) {
+	refs, from := []*verified{w.last}, -1
+	for _, v := range t.at {
+		if v.exact {
+			refs = append(refs, v)
 		}
+	}
+	for _, v := range refs {
+		v.most = w.mostOutside(v.g)
 	}
 	last := len(steps) - 1
-	for i, known := range t.exact {
-		if !known && i < last {
+	for i, at := range t.at {
+		if !at.exact && i < last {
 			continue
 		}
-		for j := from + 1; j < i || j == i && !known; j++ {
-			s.between(t.gradient(j), near, steps[j].separable, z.Rows(j, j+1), t.slopes[j])
-			t.looked[j] = false
+		for j := from + 1; j < i || j == i && !at.exact; j++ {
+			v := t.at[j]
+			v.near = interpolate(refs, v.z)
+			if v.margin = w.room(v.near, steps[j].separable); v.margin >= 0 {
+				v.g, t.must[j], t.looked[j] = nil, nil, true
+				continue
+			}
+			v.g, t.looked[j] = s.between(w, steps[j].separable, v, dev), false
 			if t.violations(w, j, steps[j].separable) != nil {
 				find = append(find, (from+i)/2)
 				break
@@ -155,24 +156,40 @@ func (s *screened) unproven(w *screening, t *together, z array.Batch, steps []st
 	return find
 }
 
-// neighbourhood are verified solutions, in the order of their weights.
-type neighbourhood struct {
-	*screening
-	refs []*verified
+// line has the point nearest to a residual on a line through two others whose gradients are known: the share of the
+// second, and the distance.
+type line struct {
+	from, to   *verified
+	share, off float64
 }
 
-// between sets g to the gradient at a residual near to verified ones: exact for the columns in memory, and for the
-// others a bound on its size. The gradient of the loss is linear in the residual, or in the loss's slope l'(A b; y): at
+// room is by how much the residual may move before a condition outside of the set may not hold, by the largest entries
+// of the gradients at both ends; it is negative where that proves no condition.
+func (w *screening) room(l line, here separable) float64 {
+	if w.lengths == nil || here.owner != nil || here.w.List != nil || l.share < 0 || l.share > 1 {
+		return -1
+	}
+	top := max(l.from.most, l.to.most)
+	if !(top+l.off*w.longest <= here.w.One*nearBoundary) {
+		return -1
+	}
+	return (here.w.One-top)/w.longest - l.off
+}
+
+// between is the gradient at a residual near to verified ones: exact for the columns in memory, and for the others a
+// bound on its size. The gradient of the loss is linear in the residual, or in the loss's slope l'(A b; y): at
 // z = z1 + t (z2 - z1) + e, for two verified residuals, it is
 //
 //	g_j = g1_j + t (g2_j - g1_j) + <a_j, e>,   |<a_j, e>| <= ||a_j|| ||e||.
 //
 // Along a path z is piecewise linear in the weight (Osborne, Presnell, Turlach 2000), so that e is small.
-func (s *screened) between(g []float64, n *neighbourhood, here separable, misfit array.Batch, slope []float64) {
-	from, to, share, off := n.interpolate(misfit.ToHost())
-	lengths := n.lengths
+func (s *screened) between(w *screening, here separable, v *verified, dev array.Device) []float64 {
+	from, to, share, off := v.near.from.g, v.near.to.g, v.near.share, v.near.off
+	g, lengths := make([]float64, len(from)), w.lengths
 	if lengths == nil {
-		lengths = slices.Repeat([]float64{engine.NewScales(misfit, 0, s.Task.Options).Norm}, len(g))
+		z := dev.Put(v.z, 1, len(v.z))
+		lengths = slices.Repeat([]float64{engine.NewScales(z, 0, s.Task.Options).Norm}, len(g))
+		z.Free()
 	}
 	for j, v := range from {
 		v += share * (to[j] - v)
@@ -183,37 +200,37 @@ func (s *screened) between(g []float64, n *neighbourhood, here separable, misfit
 			g[j] = v - off*lengths[j]
 		}
 	}
-	for k, v := range n.slope(slope, misfit) {
-		g[n.set[k]] = v
+	for k, v := range w.slope(v, dev) {
+		g[w.set[k]] = v
 	}
+	return g
 }
 
-// interpolate is the nearest point to z on a line through two verified residuals beside each other: their gradients,
-// the share of the second, and the distance to the point.
-func (n *neighbourhood) interpolate(z []float64) (from, to []float64, share, off float64) {
-	best := 0
-	off = math.Inf(1)
-	for k := range max(len(n.refs)-1, 1) {
-		a, b := n.refs[k].z, n.refs[min(k+1, len(n.refs)-1)].z
+// interpolate is the nearest point to z on a line through two residuals beside each other.
+func interpolate(refs []*verified, z []float64) line {
+	best := line{off: math.Inf(1)}
+	for k := range max(len(refs)-1, 1) {
+		l := line{from: refs[k], to: refs[min(k+1, len(refs)-1)]}
+		a, b := l.from.z, l.to.z
 		dot, length2 := 0.0, 0.0
 		for i := range z {
 			e := b[i] - a[i]
 			dot += (z[i] - a[i]) * e
 			length2 += e * e
 		}
-		t, sum := 0.0, 0.0
 		if length2 > 0 {
-			t = dot / length2
+			l.share = dot / length2
 		}
+		sum := 0.0
 		for i := range z {
-			e := z[i] - a[i] - t*(b[i]-a[i])
+			e := z[i] - a[i] - l.share*(b[i]-a[i])
 			sum += e * e
 		}
-		if e := math.Sqrt(sum); e < off {
-			best, share, off = k, t, e
+		if l.off = math.Sqrt(sum); l.off < best.off {
+			best = l
 		}
 	}
-	return n.refs[best].g, n.refs[min(best+1, len(n.refs)-1)].g, share, off
+	return best
 }
 
 // slopeOf is the gradient at a solver's last solution, where it knows that.
@@ -224,22 +241,21 @@ func slopeOf(s engine.Solver) []float64 {
 	return nil
 }
 
-// slope is the gradient on the columns in memory at a residual, or at a loss's slope: that which the solver knows, else
-// a product.
-func (w *screening) slope(known []float64, z array.Batch) []float64 {
-	if known != nil {
-		return known
+// slope is the gradient on the columns in memory: that which the solver knows, else a product.
+func (w *screening) slope(v *verified, dev array.Device) []float64 {
+	if v.slope != nil {
+		return v.slope
 	}
-	g := z.Device().Alloc(1, len(w.set))
-	defer g.Free()
+	g, z := dev.Alloc(1, len(w.set)), dev.Put(v.z, 1, len(v.z))
+	defer array.Free(g, z)
 	w.columns.Adjoint(g, z)
 	return g.ToHost()
 }
 
-// mostOutside is the size of the gradient outside of the set.
-func (w *screening) mostOutside() float64 {
+// mostOutside is the size of a gradient outside of the set.
+func (w *screening) mostOutside(g []float64) float64 {
 	most := 0.0
-	for j, g := range w.g {
+	for j, g := range g {
 		if !w.in[j] {
 			most = max(most, math.Abs(g))
 		}
@@ -253,12 +269,12 @@ func (w *screening) expected(here separable, most float64) bool {
 	if w.within != nil {
 		return w.within[here.key]
 	}
-	pulls := w.grouped(here, w.g)
+	pulls := w.grouped(here, w.last.g)
 	if one := here.w.One; pulls == nil && one > 0 && here.w.List == nil && w.at.List == nil &&
 		most+w.growth*math.Abs(w.at.One-one) <= one*nearBoundary {
 		return true // the pull is at most |g|
 	}
-	for j, g := range w.g {
+	for j, g := range w.last.g {
 		weight := here.w.At(j)
 		if pulls == nil && math.Abs(g)+w.growth*math.Abs(w.at.At(j)-weight) <= weight*nearBoundary && weight > 0 {
 			continue
@@ -291,12 +307,9 @@ func (s *separable) at(pulls []float64, j int, g float64) float64 {
 	return s.pull(j, g)
 }
 
-// measure sets the norm of a gradient and its margin.
+// measure sets the margin of a solution by its gradient.
 func (w *screening) measure(here separable, v *verified) {
-	g := w.b.Device().Put(v.g, 1, len(v.g))
-	v.norm, v.margin = engine.Norm(g), math.Inf(1)
-	g.Free()
-	if here.owner != nil || w.lengths == nil {
+	if v.margin = math.Inf(1); here.owner != nil || w.lengths == nil {
 		v.margin = math.NaN()
 		return
 	}

@@ -217,8 +217,6 @@ func (s *screened) repeat(ctx context.Context, w *screening, y array.Batch, here
 		moved = math.Hypot(moved, z[i]-v.z[i])
 	}
 	s.wide(w, y, sol, r)
-	dev.Copy(w.b, sol.B) // where the next solve starts
-	w.columns.set.Coordinates(w.started, sol.B)
 	s.judge(ctx, w, y, sol, misfit, here, v, moved)
 	if !s.Task.Options.Point {
 		sol.At.Release()
@@ -306,10 +304,13 @@ func (s *screened) judge(ctx context.Context, w *screening, y array.Batch, sol *
 	o, dev, p := s.Task.Options, y.Device(), s.Task.Problem
 	zNorm, bNorm := engine.Norm(misfit), engine.Norm(sol.B)
 	a := engine.NewAcceptance(engine.ScalesOf(p, y, 0, o))
-	g := at.g
-	a.Scales.Norm = max(engine.Relative(at.norm, zNorm), math.Sqrt(sol.At.Norm2))
+	a.Scales.Norm = max(w.norm, math.Sqrt(sol.At.Norm2))
 	scale := a.Scales.Scale(zNorm, bNorm)
-	all, byColumn := 0.0, 0.0
+	all, byColumn, g := 0.0, 0.0, at.g
+	proven := p.Loss == nil && moved+2*sol.Error <= at.margin
+	if g == nil && !(proven && moved <= at.margin) {
+		g = s.between(w, here, at, dev)
+	}
 	if !(moved <= at.margin) {
 		all, byColumn = s.beyond(w, here, g, moved, a.Scales.Norm)
 	}
@@ -317,7 +318,7 @@ func (s *screened) judge(ctx context.Context, w *screening, y array.Batch, sol *
 	optimality = max(optimality, engine.Relative(byColumn, a.Scales.ByColumn(zNorm)))
 	bound, size := sol.Error, zNorm
 	// Unless the columns outside are farther from violating their conditions than the error moves them.
-	if !(p.Loss == nil && moved+2*sol.Error <= at.margin) {
+	if !proven {
 		gradient := dev.Put(g, 1, len(g))
 		defer gradient.Free()
 		bound, size = engine.BoundAt(ctx, p, y, &engine.Fit{B: sol.B, Z: sol.MuHat, Slope: misfit, G: gradient},
@@ -327,7 +328,7 @@ func (s *screened) judge(ctx context.Context, w *screening, y array.Batch, sol *
 	a.Convergence.Iterations = sol.Iterations
 	sol.Convergence = a.Convergence
 	sol.Choices = append(slices.Clone(sol.Choices), engine.Choice{
-		Part: "storage", Chosen: fmt.Sprintf("%d of %d columns in memory", len(w.set), len(g)),
+		Part: "storage", Chosen: fmt.Sprintf("%d of %d columns in memory", len(w.set), len(w.in)),
 		Reason: "the conditions of all others were verified in a pass over A",
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
 	"surepipe/internal/lists"
 	"surepipe/prox"
@@ -21,23 +23,20 @@ type screening struct {
 	family *engine.Family
 	y      []float64
 
-	// g is a gradient over all coordinates, at weights from which growth is measured, and b the point
-	// to start from, 1 x p.
-	g       []float64
+	// last is where the gradient over all coordinates was computed last, at weights from which growth is measured, and
+	// b the point to start from, 1 x p; there says that these are the same.
+	last    *verified
 	at      prox.Numbers
-	z       []float64 // the residual, or the loss's slope, of g; nil where that is not known
 	b       array.Batch
+	there   bool
 	at0     []float64 // the first gradient
 	columns *sharedColumns
 	pool    *pool // of these
 	set     []int
-	in      []bool // whether a coordinate is in the set
-	must    []bool // coordinates that the next set must hold; nil for none
-	// inner is the family of solvers on the set, path what they carry, and started where the first of
-	// them starts, in the set's coordinates.
-	inner   *engine.Family
-	path    engine.Path
-	started array.Batch
+	in      []bool         // whether a coordinate is in the set
+	must    []bool         // coordinates that the next set must hold; nil for none
+	inner   *engine.Family // of solvers on the set
+	path    engine.Path    // what they carry
 	ready   []*verified
 	growth  float64 // c
 	served  int     // weights that the set has served
@@ -47,19 +46,25 @@ type screening struct {
 	pulls []float64
 	// within are the weights whose solutions the set has, as the Gram matrix of all columns foresees; nil without that.
 	within map[uint64]bool
-	// lengths are those of all columns, nil where they are not known, and gradients room for those of solutions.
-	lengths, gradients []float64
+	// lengths are those of all columns, nil where they are not known, longest the largest, and norm a lower bound of
+	// ||A||.
+	lengths       []float64
+	longest, norm float64
 }
 
 // verified is a solution whose conditions hold for all columns: b on the set, its residual, or the slope of
-// the loss l'(A b; y), and its gradient.
+// the loss l'(A b; y), and its gradient, exact, or outside of the set a bound, nil where the ends of the line near to it
+// prove the conditions.
 type verified struct {
 	key     uint64
 	b, z, g []float64
 	slope   []float64 // the gradient on the set; nil where it is not known
-	// norm is that of g, and margin by how much the residual may move before a condition outside of the set may not
-	// hold; NaN where that is not known.
-	norm, margin float64
+	exact   bool
+	near    line
+	most    float64 // the size of an exact gradient outside of the set
+	// margin is by how much the residual may move before a condition outside of the set may not hold; NaN where that
+	// is not known.
+	margin float64
 }
 
 const (
@@ -107,7 +112,8 @@ func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 a
 	dev := y.Device()
 	_, dim := s.Task.Problem.A.Dims()
 	w := &screening{family: s.Task.Family, y: y.ToHost(), in: make([]bool, dim),
-		growth: firstGrowth, b: dev.Alloc(1, dim), pulls: make([]float64, dim)}
+		growth: firstGrowth, b: dev.Alloc(1, dim), pulls: make([]float64, dim),
+		there: b0.IsZero() || s.passes.Bytes == 0} // see [screened.predict]
 	if b0.IsZero() {
 		dev.Fill(w.b, 0)
 	} else {
@@ -126,14 +132,14 @@ func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 a
 		o.z, o.g = z.ToHost(), g.ToHost()
 		return dev.Err()
 	})
-	w.z, w.g, w.at0 = begun.z, begun.g, begun.g
+	w.last, w.at0 = &verified{z: begun.z, g: begun.g}, begun.g
 	if err != nil {
 		w.Release()
 		return nil, err
 	}
 	// Weights as they are here, times a number at which b = 0.
 	most := 1.0
-	here.pulls(w.pulls, w.g)
+	here.pulls(w.pulls, w.at0)
 	for j, v := range w.pulls {
 		if pull := here.relative(j, v); !math.IsInf(pull, 1) {
 			most = max(most, pull)
@@ -142,6 +148,7 @@ func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 a
 	w.at = here.w.Map(func(w float64) float64 { return most * w })
 	if lengths2 := s.Task.Lengths(); lengths2 != nil {
 		w.lengths = lists.Make(dim, func(j int) float64 { return s.length(lengths2, 0, j) })
+		w.longest = floats.Max(w.lengths)
 	}
 	return w, nil
 }
@@ -153,8 +160,6 @@ func (w *screening) Release() {
 
 func (w *screening) drop() {
 	w.path.Release()
-	w.started.Free()
-	w.started = array.Batch{}
 	if w.columns != nil {
 		w.columns.giveBack(w.pool)
 		w.columns.Release()
@@ -187,8 +192,8 @@ func (s *screened) advance(ctx context.Context, w *screening, y array.Batch, her
 		if err := s.choose(ctx, w, y, here, from); err != nil {
 			return err
 		}
-	} else if err := s.restart(w, y); err != nil {
-		return err
+	} else {
+		w.restart()
 	}
 	steps, more, err := s.ahead(w, here, from)
 	if err == nil && more && len(steps) < fewAhead && w.served > 0 {
@@ -208,24 +213,24 @@ func (s *screened) advance(ctx context.Context, w *screening, y array.Batch, her
 	defer found.Release()
 	failed := false
 	for i, t := range steps {
-		gi := found.gradient(i)
-		must := found.violations(w, i, t.separable)
-		if must == nil {
-			v := &verified{key: t.key, b: found.b[i].ToHost(), z: found.residual(i), g: gi, slope: found.slopes[i]}
-			w.measure(t.separable, v)
-			w.ready = append(w.ready, v)
+		v := found.at[i]
+		v.key = t.key
+		if w.there = v.exact; v.exact {
+			w.last, w.at = v, t.w
+			w.norm = max(w.norm, engine.Relative(floats.Norm(v.g, 2), floats.Norm(v.z, 2)))
 		}
-		w.z, w.g, w.at, w.must = found.residual(i), gi, t.w, must
-		if failed = must != nil; failed {
-			if len(w.ready) == 0 {
-				w.columns.set.Embed(w.b, found.b[i]) // the next set starts here
-			}
+		w.must = found.violations(w, i, t.separable)
+		failed = w.must != nil
+		if failed || i == len(steps)-1 {
+			w.columns.set.Embed(w.b, found.b[i]) // the next set starts here
+		}
+		if failed {
 			break
 		}
-	}
-	w.z, w.g = slices.Clone(w.z), slices.Clone(w.g)
-	if !failed && !found.exact[len(steps)-1] {
-		w.z = nil // g is a bound
+		if v.g != nil {
+			w.measure(t.separable, v)
+		}
+		w.ready = append(w.ready, v)
 	}
 	w.served += len(w.ready)
 	if failed {
@@ -239,41 +244,38 @@ func (s *screened) advance(ctx context.Context, w *screening, y array.Batch, her
 // solveAll solves on the columns in memory, from step to step, and takes a pass for the gradients.
 func (s *screened) solveAll(ctx context.Context, w *screening, y array.Batch, steps []step) (_ *together, err error) {
 	dev := y.Device()
-	d, dim := s.Task.Problem.A.Dims()
-	t := &together{d: d, dim: dim, b: make([]array.Batch, len(steps))}
+	t := &together{b: make([]array.Batch, len(steps)), at: make([]*verified, len(steps))}
 	defer func() {
 		if err != nil {
 			t.Release()
 		}
 	}()
-	if n := len(steps) * dim; n > cap(w.gradients) {
-		w.gradients = make([]float64, n)
-	} else {
-		w.gradients = w.gradients[:n]
-		clear(w.gradients)
-	}
-	t.gradients = w.gradients
 	var path engine.Path
 	defer path.Release()
 	start := dev.Alloc(1, len(w.set))
 	defer start.Free()
-	dev.Copy(start, w.started)
+	w.columns.set.Coordinates(start, w.b)
 	if tall, err := s.tall(ctx, w); err != nil {
 		return nil, err
 	} else if tall {
 		return t, s.solveTall(ctx, w, t, y, start, steps, &path)
 	}
-	z := dev.Alloc(len(steps), d)
+	z := dev.Alloc(len(steps), y.N())
 	defer z.Free()
-	t.slopes = make([][]float64, len(steps))
+	var twin *verified
+	if w.there && len(restrict.Support(start)) > 0 {
+		twin = &verified{b: start.ToHost(), z: w.last.z, slope: lists.Pick(w.last.g, w.set)}
+	}
 	for i, at := range steps {
-		t.b[i], t.slopes[i], err = s.try(ctx, w, y, at.r, z.Rows(i, i+1), engine.From{B: start, Path: &path})
+		v := &verified{}
+		t.b[i], v.slope, err = s.try(ctx, w, y, at.r, z.Rows(i, i+1), engine.From{B: start, Path: &path}, twin)
 		if err != nil {
 			return nil, err
 		}
 		dev.Copy(start, t.b[i])
+		v.b, v.z = start.ToHost(), z.Rows(i, i+1).ToHost()
+		t.at[i], twin = v, nil
 	}
-	t.residuals = z.ToHost()
 	if err := s.findGradients(ctx, w, t, z, steps); err != nil {
 		return nil, err
 	}
@@ -288,7 +290,7 @@ func (s *screened) ahead(w *screening, here separable, from engine.From) (steps 
 		return steps, false, nil
 	}
 	_, dim := s.Task.Problem.A.Dims()
-	most := w.mostOutside()
+	most := w.mostOutside(w.last.g)
 	for i := 1; i < s.mostAhead(); i++ {
 		r, err := from.Ahead(i)
 		if err != nil || r == nil {
@@ -317,9 +319,10 @@ func release(steps []step) {
 	}
 }
 
-// try solves on the columns in memory, sets z = A b - y, and returns b, and the gradient where it is known.
+// try solves on the columns in memory, sets z = A b - y, and returns b, and the gradient where it is known. twin, if not
+// nil, is where it begins.
 func (s *screened) try(ctx context.Context, w *screening, y array.Batch, r prox.Prox, z array.Batch,
-	from engine.From) (array.Batch, []float64, error) {
+	from engine.From, twin *verified) (array.Batch, []float64, error) {
 	on, solver, err := s.on(ctx, w, r, false)
 	if err != nil {
 		return array.Batch{}, nil, err
@@ -327,7 +330,7 @@ func (s *screened) try(ctx context.Context, w *screening, y array.Batch, r prox.
 	defer prox.Release(on)
 	defer solver.Release()
 	if by, ok := solver.(*activeSet); ok {
-		by.pool = w.pool
+		by.twin, by.pool = twin, w.pool
 	}
 	sol, err := solver.Solve(ctx, y, from)
 	if err != nil {
@@ -353,7 +356,7 @@ func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here
 		return err
 	}
 	pulls, active := w.pulls, 0
-	here.pulls(pulls, w.g)
+	here.pulls(pulls, w.last.g)
 	for j, v := range b {
 		switch {
 		case v != 0:
@@ -419,7 +422,8 @@ func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here
 		return err
 	}
 	w.pool = w.columns.lend()
-	return s.restart(w, y)
+	w.restart()
+	return dev.Err()
 }
 
 // neededColumns are the bytes and the number of the columns without which no set will do: those of
@@ -463,12 +467,7 @@ func fitting(pulls []float64, set []int, size func(j int) int64, bytes int64) []
 	return set
 }
 
-func (s *screened) restart(w *screening, y array.Batch) error {
-	dev := y.Device()
+func (w *screening) restart() {
 	w.path.Release()
-	w.started.Free()
 	w.inner, w.must = new(engine.Family), nil
-	w.started = dev.Alloc(1, len(w.set))
-	w.columns.set.Coordinates(w.started, w.b)
-	return dev.Err()
 }
