@@ -46,8 +46,11 @@ func (f *Fixed) forget(name any) {
 type Mapped struct {
 	Fixed
 	Size int
-	// Add adds to sums, K x Size x m, what some rows of a matrix of m columns, from the first on, have in all S_i X.
+	// Add adds to sums, K x Size x m, what some rows of a matrix of m columns, from the first on, have in all S_i X. It
+	// is nil where S_i X are no smaller than X.
 	Add func(sums []float64, first, m int, rows []float64)
+	// Sum is the sum of S_i x_i for K vectors of their length.
+	Sum func(x Batch) []float64
 }
 
 // maps is the name of the maps of what has the name of.

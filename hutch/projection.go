@@ -3,6 +3,7 @@ package hutch
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -109,11 +110,18 @@ func (p *Projection) Images(dst []float64, first int, x array.Batch) {
 		panic(fmt.Sprintf("hutch: the projection of %s as images of probes %d to %d into %d values", x, first,
 			first+k-1, len(dst)))
 	}
-	dev := x.Device()
+	signs := x.Device().Alloc(k, p.d)
+	defer signs.Free()
+	Rademacher(signs, projectionSeed, 1, first)
+	p.turned(dst, first, signs, x)
+}
+
+// turned is Images for known signs.
+func (p *Projection) turned(dst []float64, first int, signs, x array.Batch) {
+	dev, k := x.Device(), x.K()
 	signed, out := dev.Alloc(k, p.d), dev.Alloc(k, ProjectionSize)
 	defer array.Free(signed, out)
-	Rademacher(signed, projectionSeed, 1, first)
-	dev.Mul(signed, signed, x)
+	dev.Mul(signed, signs, x)
 	dev.MulCSR(out, p.csr, signed)
 	values := out.ToHost()
 	for i := range k {
@@ -126,15 +134,15 @@ func (p *Projection) Images(dst []float64, first int, x array.Batch) {
 
 func turn(j int) int { return j * (ProjectionSize / ProjectionProbes) }
 
-// Mapped are the first k probes of a seed with the maps of their images; nil where the maps of a column are no shorter
-// than the column. The caller frees the vectors.
+// Mapped are the first k probes of a seed with the maps of their images; nil for none. The caller frees the vectors.
 func (p *Projection) Mapped(seed uint64, k int) *array.Mapped {
-	if k == 0 || k*ProjectionSize >= p.d {
+	if k == 0 {
 		return nil
 	}
 	v := p.dev.Alloc(k, p.d)
 	Rademacher(v, projectionSeed, 1, 0)
-	signs, entries := v.ToHost(), make([]int, p.d)
+	drawn, entries := v.ToHost(), make([]int, p.d)
+	signs := slices.Clone(drawn)
 	for i := range entries {
 		at, sign := entry(i, ProjectionSize)
 		entries[i] = at
@@ -153,5 +161,17 @@ func (p *Projection) Mapped(seed uint64, k int) *array.Mapped {
 			}
 		}
 	}
-	return &array.Mapped{Fixed: array.Fixed{Batch: v}, Size: ProjectionSize, Add: add}
+	if k*ProjectionSize >= p.d {
+		add = nil
+	}
+	sum := func(x array.Batch) []float64 {
+		signs, all := x.Device().Put(drawn, k, p.d), make([]float64, k*ProjectionSize)
+		defer signs.Free()
+		p.turned(all, 0, signs, x)
+		for one := range slices.Chunk(all[ProjectionSize:], ProjectionSize) {
+			floats.Add(all[:ProjectionSize], one)
+		}
+		return all[:ProjectionSize]
+	}
+	return &array.Mapped{Fixed: array.Fixed{Batch: v}, Size: ProjectionSize, Add: add, Sum: sum}
 }

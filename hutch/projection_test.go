@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/array"
@@ -103,7 +104,7 @@ func TestProjectionOfImages(t *testing.T) {
 	})
 }
 
-// The maps of a matrix's columns are those that images take, whatever blocks of its rows come.
+// The maps of a matrix's columns are those that images take, whatever blocks of its rows come, and so is their sum.
 func TestMappedColumns(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		const d, m, s = 9000, 3, hutch.ProjectionSize
@@ -130,7 +131,14 @@ func TestMappedColumns(t *testing.T) {
 			}
 			images, batch := make([]float64, k*s), dev.Put(column, k, d)
 			p.Images(images, 0, batch)
+			total := v.Sum(batch)
 			batch.Free()
+			for i := range images {
+				total[i%s] -= images[i]
+			}
+			if off := floats.Norm(total, math.Inf(1)); off > 1e-10 {
+				t.Errorf("column %d: the sum of the maps is off by %g", col, off)
+			}
 			for i, want := range images {
 				if got := sums[i*m+col]; math.Abs(got-want) > 1e-11 {
 					t.Fatalf("column %d, number %d: %g, expected %g", col, i, got, want)
@@ -139,7 +147,9 @@ func TestMappedColumns(t *testing.T) {
 		}
 		short := hutch.NewProjection(dev, 4000)
 		defer short.Free()
-		if short.Mapped(5, hutch.CommonProbes(4000)) != nil {
+		maps := short.Mapped(5, hutch.CommonProbes(4000))
+		defer maps.Free()
+		if maps.Add != nil {
 			t.Error("maps that are longer than the columns")
 		}
 	})

@@ -170,14 +170,20 @@ func (w *workspace) kept(v *array.Fixed) (x []float64, ok bool) {
 	})
 }
 
-// mapped is the sum of S_i D mu_hat v_i, by the same factor; nil where it has gone, or the columns are not matrices.
+// mapped is the sum of S_i D mu_hat v_i, by the same factor; nil where it has gone.
 func (w *workspace) mapped(v *array.Mapped) []float64 {
 	x, ok := w.kept(&v.Fixed)
-	if !ok || !w.stored() {
+	if !ok {
 		return nil
 	}
 	k := v.K()
 	w.p.SolveEach(x, k)
+	if v.Add == nil || !w.stored() {
+		images := v.Device().Alloc(k, v.N())
+		defer images.Free()
+		w.forward(images, w.spread(x, k))
+		return v.Sum(images)
+	}
 	all, sum := w.spread(x, k), make([]float64, v.Size)
 	for _, c := range *w.parts {
 		m := len(c.Set)

@@ -380,8 +380,11 @@ func (s *spectral) kept(v *array.Fixed) []float64 {
 	})
 }
 
-// Mapped is the sum of S_i H v_i, from S_i U and U* v_i.
+// Mapped is the sum of S_i H v_i, from S_i U and U* v_i; nil where S_i U are no smaller than U.
 func (s *spectral) Mapped(v *array.Mapped) []float64 {
+	if v.Add == nil {
+		return nil
+	}
 	k, rank, sum := v.K(), s.ut.K(), make([]float64, v.Size)
 	if rank == 0 {
 		return sum

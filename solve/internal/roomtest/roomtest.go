@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/linops/outofcore"
 	"surepipe/solve"
@@ -167,23 +168,30 @@ func CheckMapped(t *testing.T, rng *rand.Rand, dev array.Device, d int, imagesOf
 	const size = 3
 	both, image, maps := dev.Put(solvetest.Gaussian(rng, 2*d), 2, d), dev.Alloc(2, d), solvetest.Gaussian(rng, 2*size*d)
 	defer array.Free(both, image)
-	mapped := &array.Mapped{Fixed: array.Fixed{Batch: both}, Size: size, Add: func(sums []float64, first, m int,
-		rows []float64) {
+	add := func(sums []float64, first, m int, rows []float64) {
 		for r := range len(rows) / m {
 			for s := range 2 * size {
 				floats.AddScaled(sums[s*m:][:m], maps[s*d+first+r], rows[r*m:][:m])
 			}
 		}
-	}}
+	}
+	sum := func(x array.Batch) []float64 {
+		v := x.ToHost()
+		return lists.Make(size, func(s int) float64 {
+			return floats.Dot(maps[s*d:][:d], v[:d]) + floats.Dot(maps[(size+s)*d:][:d], v[d:])
+		})
+	}
 	if !imagesOf(image, both) {
 		return false
 	}
-	images := image.ToHost()
-	for range 2 { // the second time with what is kept
-		for s, sum := range sumOf(mapped) {
-			want := floats.Dot(maps[s*d:][:d], images[:d]) + floats.Dot(maps[(size+s)*d:][:d], images[d:])
-			if math.Abs(sum-want) > 1e-10*floats.Norm(images, 2)*math.Sqrt(float64(d)) {
-				t.Fatalf("number %d of the maps is %g, by the images %g", s, sum, want)
+	want, scale := sum(image), floats.Norm(image.ToHost(), 2)*math.Sqrt(float64(d))
+	for _, mapped := range []*array.Mapped{{Size: size, Add: add, Sum: sum}, {Size: size, Sum: sum}} {
+		mapped.Batch = both
+		for range 2 { // the second time with what is kept
+			for s, got := range sumOf(mapped) {
+				if math.Abs(got-want[s]) > 1e-10*scale {
+					t.Fatalf("number %d of the maps is %g, by the images %g", s, got, want[s])
+				}
 			}
 		}
 	}
