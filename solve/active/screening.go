@@ -83,7 +83,7 @@ const (
 	// fewer than fewAhead weights, up to one in mostColumnIn of all: a pass costs more than products with
 	// columns in memory.
 	leastColumns     = 1 << 12
-	fewestColumns    = 1 << 9
+	fewestColumns    = 1 << 8
 	oneColumnIn      = 64
 	columnsPerActive = 8
 	fewAhead         = 6
