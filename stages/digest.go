@@ -30,8 +30,8 @@ type Comparing struct {
 	mapped *array.Mapped
 }
 
-// common are the first k probes with the maps of their images, made when they are first asked for; or nil, where another
-// number has been asked for.
+// common are the first k probes with the maps of their images, made when they are first asked for; or nil, where
+// another number has been asked for.
 func (c *Comparing) common(k int) *array.Mapped {
 	c.once.Do(func() { c.mapped = c.Projection.Mapped(c.Seed, k) })
 	if c.mapped != nil && c.mapped.K() != k {

@@ -53,8 +53,8 @@ type screening struct {
 }
 
 // verified is a solution whose conditions hold for all columns: b on the set, its residual, or the slope of
-// the loss l'(A b; y), and its gradient, exact, or outside of the set a bound, nil where the ends of the line near to it
-// prove the conditions.
+// the loss l'(A b; y), and its gradient, exact, or outside of the set a bound, nil where the ends of the line near to
+// it prove the conditions.
 type verified struct {
 	key     uint64
 	b, z, g []float64
@@ -319,8 +319,8 @@ func release(steps []step) {
 	}
 }
 
-// try solves on the columns in memory, sets z = A b - y, and returns b, and the gradient where it is known. twin, if not
-// nil, is where it begins.
+// try solves on the columns in memory, sets z = A b - y, and returns b, and the gradient where it is known. twin, if
+// not nil, is where it begins.
 func (s *screened) try(ctx context.Context, w *screening, y array.Batch, r prox.Prox, z array.Batch,
 	from engine.From, twin *verified) (array.Batch, []float64, error) {
 	on, solver, err := s.on(ctx, w, r, false)

@@ -87,8 +87,8 @@ type Factored struct {
 	// Products are <v_i, D mu_hat v_j> by the same factor, k x k in a new slice; nil where Images reports false. It is
 	// nil where Images is.
 	Products func(v *array.Fixed) []float64
-	// Mapped is the sum of S_i D mu_hat v_i by the same factor, in a new slice; nil where Images reports false, or takes
-	// no longer. It is nil where Images is.
+	// Mapped is the sum of S_i D mu_hat v_i by the same factor, in a new slice; nil where Images reports false, or
+	// takes no longer. It is nil where Images is.
 	Mapped func(v *array.Mapped) []float64
 	// Diagonal is that of D mu_hat in a new slice, by the solver's factor, in about DiagonalFlops operations; nil
 	// where that has gone, or does not offer it. It serves as long as Images, which takes about ImageFlops for a
