@@ -10,8 +10,11 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"surepipe/array"
 	"surepipe/internal/lists"
+	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/vjp"
 )
 
 // With several responses in one fit an observation is a row: leave-one-out is near refits without each, exact without a
@@ -56,6 +59,56 @@ func TestSeveralResponsesInOneFit(t *testing.T) {
 				t.Errorf("%g degrees of freedom, by central differences %g", all.Trace.Trace, df)
 			}
 		})
+	}
+}
+
+// A column that is another one with the opposite sign, as an indicator and its complement are, changes no number of
+// several responses in one fit; that it could have coefficients too, which a rough fit cannot exclude, changes none either.
+func TestSeveralResponsesOfEqualColumns(t *testing.T) {
+	const d, p, k = 60, 40, 8
+	data := responses(rand.New(rand.NewPCG(12, 1)), d, p, k, false)
+	more := data
+	x := mat.NewDense(d, p+1, nil)
+	for i := range d {
+		for j := range p + 1 {
+			if x.Set(i, j, -data.X.At(i, 0)); j < p {
+				x.Set(i, j, data.X.At(i, j))
+			}
+		}
+	}
+	more.X, more.Groups = x, lists.Upto(p+1)
+	for _, lambda := range []float64{12, 5, 2.5} {
+		_, one := rowsFitted(t, "group-lasso", lambda, data)
+		_, both := rowsFitted(t, "group-lasso", lambda, more)
+		if off := floats.Distance(one.MuHat, both.MuHat, math.Inf(1)); off > 1e-7 {
+			t.Errorf("lambda %g: fits differ by %g", lambda, off)
+		}
+		if math.Abs(one.Trace.Trace-both.Trace.Trace) > 1e-6 || math.Abs(one.ALO-both.ALO) > 1e-7 {
+			t.Errorf("lambda %g: %g degrees of freedom and a leave-one-out of %g, want %g and %g", lambda,
+				both.Trace.Trace, both.ALO, one.Trace.Trace, one.ALO)
+		}
+		q, err := problems.New("group-lasso", array.NewHost(), more, problems.Hyper{Lambda: problems.Absolute(lambda)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(q.Release)
+		solver, err := vjp.NewSolver(t.Context(), q.DefaultSolver, q.Solve(), vjp.Options{Tol: 1e-4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer solver.Release()
+		pipe, err := pipeline.New(solver, pipeline.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rough, err := pipe.Estimate(t.Context(), more.Y)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !rough.Neighbours || rough.DivergenceHigh-rough.DivergenceLow > 1e-6 {
+			t.Errorf("lambda %g, roughly: between %g and %g degrees of freedom by other supports, known %t, margin %g",
+				lambda, rough.DivergenceLow, rough.DivergenceHigh, rough.Neighbours, rough.SpaceMargin)
+		}
 	}
 }
 

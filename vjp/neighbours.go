@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 )
 
@@ -39,6 +40,7 @@ type vicinity struct {
 	v     array.Batch
 	eta   float64
 	shift float64 // how far coordinates of v move
+	owner []int   // the group of each, where r is a sum of norms of groups and a derivative costs little; else nil
 	off   float64 // the error of coordinates of v, where it may be that other models have the same space; else 0
 	// complete says that the derivatives that the error of v allows are all known.
 	complete bool
@@ -51,7 +53,8 @@ var wide = []float64{100, 10}
 
 // widen widens the range of traces of l by those of the derivatives near v.
 func (n *vicinity) widen(ctx context.Context, l *linearization) error {
-	if !l.known.Known || n.j.Diagonal().IsZero() && n.v.N() > maxDense || prox.StructureOf(n.r).Quadratic.Known {
+	many := n.j.Diagonal().IsZero() && n.owner == nil && n.v.N() > maxDense
+	if many || !l.known.Known || prox.StructureOf(n.r).Quadratic.Known {
 		return nil
 	}
 	for _, margin := range wide {
@@ -79,10 +82,16 @@ func (n *vicinity) widen(ctx context.Context, l *linearization) error {
 	return err
 }
 
-// alone reports that no kink of a sum over coordinates is so near that a shift reaches it: derivatives are the same.
+// alone reports that no kink of a sum over coordinates or groups is so near that a shift reaches it: derivatives are
+// the same.
 func (n *vicinity) alone(l *linearization, shift float64) bool {
 	known, m := prox.StructureOf(n.r), l.model
-	if known.Sparse == nil || known.Groups != nil || n.j.Diagonal().IsZero() || m == nil || m.Margin == nil {
+	if m == nil || m.Margin == nil {
+		return false
+	}
+	if n.owner != nil {
+		shift *= math.Sqrt(slices.Max(sizes(n.owner)))
+	} else if known.Sparse == nil || known.Groups != nil || n.j.Diagonal().IsZero() {
 		return false
 	}
 	return m.Margin(n.v) > 2*math.Max(shift, leastShift*math.Max(most(n.v), leastTop))
@@ -101,8 +110,8 @@ func (t traces) same(trace float64) bool {
 }
 
 // near are the traces at v scaled up and down, and shifted up and down and at random; where r is a sum
-// over coordinates, at two arguments where each coordinate is as free, and as tied, as it gets. They end with the first
-// of which while, unless it is nil, does not hold.
+// over coordinates, or of norms of groups, at two arguments where each is as free, and as tied, as it gets. They end
+// with the first of which while, unless it is nil, does not hold.
 func (n *vicinity) near(ctx context.Context, shift float64, while func(traces) bool) (traces, error) {
 	seen := traces{math.Inf(1), math.Inf(-1), math.Inf(1), true}
 	dev := n.v.Device()
@@ -122,12 +131,15 @@ func (n *vicinity) near(ctx context.Context, shift float64, while func(traces) b
 	defer func() {
 		array.Free(points...)
 	}()
-	if diagonal {
+	if n.owner != nil {
+		n.longer(points[0], shift)
+		n.longer(points[1], -shift)
+	} else if diagonal {
 		if err := n.extremes(points[0], points[1]); err != nil {
 			return seen, err
 		}
 	}
-	if !diagonal || known.Sparse == nil || known.Groups != nil { // no sum over coordinates
+	if n.owner == nil && (!diagonal || known.Sparse == nil || known.Groups != nil) {
 		points = append(points, n.around(rng, shift, top)...)
 	}
 	for _, there := range points {
@@ -191,6 +203,51 @@ func (n *vicinity) extremes(one, other array.Batch) error {
 	dev.Upload(one, v[0])
 	dev.Upload(other, v[1])
 	return dev.Err()
+}
+
+// sizes are those of the groups.
+func sizes(owner []int) []float64 {
+	all := make([]float64, len(owner))
+	for _, g := range owner {
+		all[g]++
+	}
+	return all
+}
+
+// groupsOf are the groups of coordinates where r is a sum of norms of these and of smooth terms; else nil.
+func groupsOf(r prox.Prox) (owner []int) {
+	known := prox.StructureOf(r)
+	switch {
+	case known.Groups != nil:
+		owner, _ = known.Groups()
+		return owner
+	case known.Quadratic.Known:
+		return lists.Upto(r.Dim())
+	}
+	for _, part := range known.Blocks {
+		first, some := len(owner), groupsOf(part)
+		if some == nil {
+			return nil
+		}
+		for _, g := range some {
+			owner = append(owner, first+g)
+		}
+	}
+	return owner
+}
+
+// longer sets v with groups that are longer by as much as a shift of their coordinates makes them at most.
+func (n *vicinity) longer(dst array.Batch, shift float64) {
+	count, length, v := sizes(n.owner), make([]float64, len(n.owner)), n.v.ToHost()
+	for i, g := range n.owner {
+		length[g] = math.Hypot(length[g], v[i])
+	}
+	for i, g := range n.owner {
+		if length[g] > 0 {
+			v[i] *= math.Max(1+shift*math.Sqrt(count[g])/length[g], 0)
+		}
+	}
+	dst.Device().Upload(dst, v)
 }
 
 // include adds the trace of the derivative at the argument there to those seen, if its images of the

@@ -86,7 +86,7 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 		l.known.Neighbours = true // there are none
 	} else {
 		shift := near*off.most + leastNear*most(v)
-		n := &vicinity{r: p.R, j: j, v: v, eta: s.eta, shift: shift, complete: true,
+		n := &vicinity{r: p.R, j: j, v: v, eta: s.eta, shift: shift, owner: groupsOf(p.R), complete: true,
 			at: func(ctx context.Context, v array.Batch) (*linearization, error) {
 				l, _, err := s.at(ctx, v)
 				return l, err

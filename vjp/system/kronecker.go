@@ -1,7 +1,9 @@
 package system
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -9,6 +11,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/lists"
 	"surepipe/internal/numerics/kronecker"
+	"surepipe/internal/pivoted"
 	"surepipe/linops"
 )
 
@@ -19,7 +22,7 @@ const blockError = 1e-11
 // of norms of the k coefficients of a column. It is nil where the equations have no such form or it is ill-conditioned.
 func (e *Equations) kronecker(dev array.Device) *kronecker.Inverse {
 	x, k := linops.KroneckerOf(e.M)
-	if x == nil || e.Combined || e.Gram != nil {
+	if x == nil || e.Combined {
 		return nil
 	}
 	_, p := x.Dims()
@@ -37,10 +40,59 @@ func (e *Equations) kronecker(dev array.Device) *kronecker.Inverse {
 			return nil
 		}
 	}
-	if s := kronecker.New(gram, k, blocks); s != nil && s.Condition <= WellConditioned {
-		return s
+	align(gram, blocks)
+	s := kronecker.New(gram, k, blocks)
+	if s == nil || s.Condition > WellConditioned || !e.nothing(dev, s.Null, gram) {
+		return nil
 	}
-	return nil
+	return s
+}
+
+// parallel is the cosine between columns, less than 1, from which they may be equal.
+const parallel = 1 - 1e-12
+
+// align gives columns that may be equal the direction of the longest of their coefficients. Where they are, the
+// coefficients are parallel at a solution: penalties of equal weights depend on their sum alone.
+func align(gram *mat.Dense, blocks []kronecker.Block) {
+	byLength := lists.Make(len(blocks), func(i int) int { return i })
+	slices.SortStableFunc(byLength, func(i, j int) int { return cmp.Compare(blocks[i].C, blocks[j].C) })
+	for a, i := range byLength {
+		for _, j := range byLength[a+1:] {
+			g := gram.At(i, j)
+			if size := math.Sqrt(gram.At(i, i)) * math.Sqrt(gram.At(j, j)); !(math.Abs(g) >= parallel*size) {
+				continue
+			}
+			if u := blocks[i].U; u != nil && blocks[j].U != nil {
+				blocks[j].U = lists.Make(len(u), func(r int) float64 { return math.Copysign(1, g) * u[r] })
+			}
+		}
+	}
+}
+
+// nothing reports that M takes the rows of x, which K takes to 0, to 0 up to rounding errors: what G tells of columns
+// is their relative difference down to the root of the machine's precision only.
+func (e *Equations) nothing(dev array.Device, x, gram *mat.Dense) bool {
+	if x == nil {
+		return true
+	}
+	zeros, n := x.Dims()
+	d, _ := e.M.Dims()
+	p, _ := gram.Dims()
+	in, out := dev.Alloc(zeros, n), dev.Alloc(zeros, d)
+	defer array.Free(in, out)
+	dev.Upload(in, x.RawMatrix().Data)
+	e.M.Forward(out, in)
+	images := mat.NewDense(zeros, d, out.ToHost())
+	for r := range zeros {
+		size := 0.0
+		for i, v := range x.RawRowView(r) {
+			size += math.Abs(v) * math.Sqrt(gram.At(i*p/n, i*p/n))
+		}
+		if !(floats.Norm(images.RawRowView(r), 2) <= pivoted.Cut*float64(max(d, n))*0x1p-52*size) {
+			return false
+		}
+	}
+	return dev.Err() == nil
 }
 
 // blocksOf are the blocks of the derivative by the inverse, of the order of the outcomes.

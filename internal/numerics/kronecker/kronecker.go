@@ -4,6 +4,7 @@ package kronecker
 
 import (
 	"math"
+	"sort"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -30,12 +31,14 @@ type Block struct {
 //	K^{-1} = M (x) I + V* T V,   V = U* (F (x) I)*,   T = (U* (P (x) I) U)^{-1}.
 //
 // Both terms are positive, and nothing cancels where c is small or large. Coefficients are in the order (column,
-// outcome).
+// outcome). Where columns are equal and their coefficients parallel, T is a generalized inverse, and so is K^{-1}.
 type Inverse struct {
 	// M, T and V are as above, with a row of V for each block with a u; T and V are nil where there are none.
 	M, T, V *mat.Dense
-	// Condition is that of the two systems, each with ones on its diagonal, one times the other.
+	// Condition is that of the two systems, each with ones on its diagonal, one times the other, without Null.
 	Condition float64
+	// Null has a row for each direction that K takes to 0, to the rounding errors of the two systems; nil without any.
+	Null *mat.Dense
 
 	k       int
 	u       []Block // with a u
@@ -48,7 +51,7 @@ type Inverse struct {
 	small   *mat.Dense // T is small small*
 }
 
-// New takes G, and blocks of which every column has one; nil where K is not positive definite.
+// New takes G, and blocks of which every column has one; nil where G + D is not positive definite.
 func New(g *mat.Dense, k int, blocks []Block) *Inverse {
 	n, _ := g.Dims()
 	s := &Inverse{k: k, g: g}
@@ -82,13 +85,6 @@ func New(g *mat.Dense, k int, blocks []Block) *Inverse {
 		floats.Mul(s.f.RawRowView(i), c)
 	}
 	s.p.Mul(g, s.f)
-	var condition float64
-	if s.small, condition = rootOf(s.between(s.p)); s.small == nil {
-		return nil
-	}
-	s.Condition *= condition
-	s.T = new(mat.Dense)
-	s.T.Mul(s.small, s.small.T())
 	s.V = mat.NewDense(len(s.u), n*k, nil)
 	for r, b := range s.u {
 		row := s.V.RawRowView(r)
@@ -98,7 +94,49 @@ func New(g *mat.Dense, k int, blocks []Block) *Inverse {
 			}
 		}
 	}
+	var condition float64
+	if s.small, condition = rootOf(s.between(s.p)); condition > 1/null {
+		if condition = s.separate(s.between(s.p)); s.small == nil {
+			return nil
+		}
+	}
+	s.Condition *= condition
+	s.T = new(mat.Dense)
+	s.T.Mul(s.small, s.small.T())
 	return s
+}
+
+// null is the largest eigenvalue, in units of the largest and of a matrix with ones on its diagonal, that counts as 0.
+const null = 1e-10
+
+// separate sets the root of T = A^+ for an A without an inverse, and Null: V* z where A z is 0. It returns the
+// condition number of what remains.
+func (s *Inverse) separate(a *mat.SymDense) float64 {
+	n := a.SymmetricDim()
+	unit := lists.Make(n, func(i int) float64 { return numerics.OverRoot(a.At(i, i)) })
+	numerics.ScaleSym(a, unit)
+	values, vectors, err := numerics.Eigen(a)
+	if err != nil || !(values[n-1] > 0) {
+		return math.Inf(1)
+	}
+	for i := range n {
+		floats.Scale(unit[i], vectors.RawRowView(i))
+	}
+	zeros := sort.SearchFloat64s(values, null*values[n-1])
+	if zeros == n {
+		return math.Inf(1)
+	}
+	s.small = mat.NewDense(n, n, nil)
+	for j := zeros; j < n; j++ {
+		for i := range n {
+			s.small.Set(i, j, vectors.At(i, j)/math.Sqrt(values[j]))
+		}
+	}
+	if zeros > 0 {
+		s.Null = new(mat.Dense)
+		s.Null.Mul(vectors.Slice(0, n, 0, zeros).T(), s.V)
+	}
+	return values[n-1] / values[zeros]
 }
 
 // list makes the list of the columns with a u, and the products of these.

@@ -8,6 +8,8 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"surepipe/internal/numerics"
 )
 
 // problem has blocks of one and two columns, one without a curvature, and one of a ridge.
@@ -28,6 +30,13 @@ func problem(seed uint64, k int, size float64) (g *mat.Dense, blocks []Block, de
 	}
 	blocks = []Block{{[]int{3}, 5 * size, unit(1)}, {[]int{0, 5}, 2 * size, unit(2)}, {[]int{1}, 0, nil},
 		{[]int{4}, size, nil}, {[]int{2}, 7 * size, unit(1)}}
+	dense, gram = wholeOf(g, k, blocks)
+	return g, blocks, dense, gram
+}
+
+// wholeOf are G (x) I + Q and G (x) I as matrices.
+func wholeOf(g *mat.Dense, k int, blocks []Block) (dense, gram *mat.SymDense) {
+	n, _ := g.Dims()
 	dense, gram = mat.NewSymDense(n*k, nil), mat.NewSymDense(n*k, nil)
 	for i := range n {
 		for j := range n {
@@ -57,7 +66,7 @@ func problem(seed uint64, k int, size float64) (g *mat.Dense, blocks []Block, de
 			}
 		}
 	}
-	return g, blocks, dense, gram
+	return dense, gram
 }
 
 // Solutions, roots and traces are those of the whole matrix.
@@ -120,6 +129,49 @@ func TestSingular(t *testing.T) {
 	if New(mat.NewDense(1, 1, nil), 2, []Block{{Columns: []int{0}}}) != nil ||
 		New(mat.NewDense(1, 1, nil), 2, []Block{{Columns: []int{0}, C: 1, U: []float64{1, 0}}}) != nil {
 		t.Error("a singular matrix has an inverse")
+	}
+}
+
+// Where two columns are equal and their directions parallel, the inverse is a generalized one: it has the traces of the
+// pseudoinverse, and Null is what K takes to 0.
+func TestEqualColumns(t *testing.T) {
+	const k, n = 3, 6
+	g, blocks, _, _ := problem(1, k, 2)
+	x := mat.NewDense(9, n, nil)
+	x.Apply(func(i, j int, _ float64) float64 { return math.Sin(float64(7*i + j*j + 1)) }, x)
+	for i := range 9 {
+		x.Set(i, 3, -2*x.At(i, 2)) // the blocks of 5 and 7
+	}
+	g.Mul(x.T(), x)
+	for i, v := range blocks[0].U {
+		blocks[4].U[i] = -v
+	}
+	whole, gram := wholeOf(g, k, blocks)
+	s := New(g, k, blocks)
+	if s == nil || s.Null == nil || !(s.Condition < 1e8) {
+		t.Fatal("no directions that K takes to 0")
+	}
+	var image mat.Dense
+	if image.Mul(s.Null, whole); s.Null.RawMatrix().Rows != 1 || mat.Norm(&image, 2) > 1e-12*mat.Norm(s.Null, 2) {
+		t.Errorf("%d directions, with an image of size %g", s.Null.RawMatrix().Rows, mat.Norm(&image, 2))
+	}
+	values, v, err := numerics.Eigen(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inverse, d, d2 mat.Dense
+	weights := mat.NewDiagDense(n*k, nil)
+	for i, x := range values {
+		if i > 0 {
+			weights.SetDiag(i, 1/x)
+		}
+	}
+	inverse.Product(v, weights, v.T())
+	d.Mul(&inverse, gram)
+	d2.Mul(&d, &d)
+	trace, square := s.Traces()
+	if math.Abs(trace-mat.Trace(&d)) > 1e-10 || math.Abs(square-mat.Trace(&d2)) > 1e-10 {
+		t.Errorf("traces %v and %v, want %v and %v", trace, square, mat.Trace(&d), mat.Trace(&d2))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/numerics"
 )
@@ -17,9 +18,11 @@ type inverse interface {
 	solveEach(x []float64, k int)
 	// half are k rows times W with W W* = K^{-1}; it overwrites x.
 	half(x []float64, k int) blas64.General
-	// condition estimates the condition number of K with ones on its diagonal; singular says that it has no inverse.
+	// condition estimates the condition number of K with ones on its diagonal; singular says that it has no inverse,
+	// null are directions that it takes to 0, a row each, nil where none are known.
 	condition() float64
 	singular() bool
+	null() *mat.Dense
 	// traces are those of K^{-1} G and of its square.
 	traces() (trace, frobenius2 float64)
 }
@@ -88,6 +91,8 @@ func (d *dense) inUnits(x []float64, k int) {
 }
 
 func (d *dense) singular() bool { return d.ridge > 0 || slices.Contains(d.unit, 0) }
+
+func (d *dense) null() *mat.Dense { return nil }
 
 func (d *dense) solve(x []float64) {
 	d.inUnits(x, 1)

@@ -261,3 +261,55 @@ func TestGroupsFactor(t *testing.T) {
 		}
 	}
 }
+
+// Of columns that are equal up to a factor one has the coefficients of all at the minimum.
+func TestEqualColumnsOfSeveralOutcomes(t *testing.T) {
+	const columns, k = 6, 4
+	const n = columns * k
+	for seed := range uint64(4) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		x, y := mat.NewDense(20, columns, nil), mat.NewDense(20, k, nil)
+		x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
+		y.Apply(func(i, j int, _ float64) float64 { return x.At(i, 0) - x.At(i, 3) + rng.NormFloat64() }, y)
+		for i := range 20 {
+			x.Set(i, 1, -x.At(i, 0))
+			x.Set(i, 2, x.At(i, 0))
+			x.Set(i, 4, x.At(i, 3))
+		}
+		var gram, c mat.Dense
+		gram.Mul(x.T(), x)
+		c.Mul(x.T(), y)
+		linear, pen := make([]float64, n), Penalty{W: make([]float64, n), Group: make([]int, n)}
+		for i := range n {
+			pen.Group[i], pen.W[i], linear[i] = i/k, 1, -c.At(i/k, i%k)
+		}
+		p := &Groups{Point: Point{Floor: 1e-12, Cut: 1e-12, Outcomes: k}}
+		p.Extend(pen, linear)
+		for i := range n {
+			for j := range i + 1 {
+				if p.Set(i, j, 0); i%k == j%k {
+					p.Set(i, j, gram.At(i/k, j/k))
+				}
+			}
+		}
+		p.Ready()
+		start := make([]float64, n)
+		for i := range 3 * k {
+			start[i] = []float64{1, -1, 1}[i/k] * float64(1+i%k) // three columns have them
+		}
+		p.Start(start)
+		if _, err := p.Minimize(t.Context(), func() {}, 500); err != nil {
+			t.Fatal(err)
+		}
+		checkGroups(t, p, linear, pen.W)
+		var free []int
+		for g := range columns {
+			if norm(p.part(p.B, g)) > 0 {
+				free = append(free, g)
+			}
+		}
+		if len(free) > 3 || !(p.Condition() < 1e6) {
+			t.Errorf("columns %v have coefficients, the condition number is %v", free, p.Condition())
+		}
+	}
+}

@@ -1,12 +1,15 @@
 package faces
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 
+	"surepipe/internal/lists"
 	"surepipe/internal/numerics/steps"
 	"surepipe/solve/internal/limits"
 )
@@ -22,6 +25,8 @@ const (
 	near  = 0.02
 	// A search along a step ends where the slope has fallen to flat of the first.
 	flat = 1e-10
+	// F is the same where it differs by less than same of a group's penalty.
+	same = 1e-9
 )
 
 // Minimize goes to the minimum over the working set, in at most so many Newton steps. It reports
@@ -43,7 +48,10 @@ func (p *Groups) Minimize(ctx context.Context, stepped func(), most int) (change
 		changed = changed || other
 		now := p.violation()
 		if now <= p.Floor && !(first && len(p.active) > 0) {
-			return changed, nil
+			if !p.empty() {
+				return changed, nil
+			}
+			changed = true
 		}
 		if since++; now < best/2 {
 			best, since = now, 0
@@ -156,6 +164,45 @@ func (p *Groups) step() (full bool) {
 	p.move(t, d)
 	p.list()
 	return t == 1
+}
+
+// empty moves b along a direction that changes no fit to where a group is 0, if F does not rise: where columns are
+// equal and their coefficients parallel, one can have those of all.
+func (p *Groups) empty() bool {
+	if p.outcomes() == 1 || len(p.active) == 0 {
+		return false
+	}
+	p.refresh(fresh)
+	null := p.inverse.null()
+	if null == nil {
+		return false
+	}
+	x := null.RawRowView(0)
+	along, size := make([]float64, len(p.members)), make([]float64, len(p.members))
+	for i, j := range p.active {
+		g := p.group[j]
+		along[g], size[g] = along[g]+x[i]*p.B[j], size[g]+p.B[j]*p.B[j]
+	}
+	floats.DivTo(along, along, lists.Make(len(size), func(g int) float64 { return cmp.Or(size[g], 1) }))
+	for _, g := range []int{floats.MaxIdx(along), floats.MinIdx(along)} {
+		if along[g] == 0 {
+			continue
+		}
+		e := slices.Clone(x)
+		floats.Scale(-1/along[g], e)
+		for i, j := range p.active {
+			if p.group[j] == g {
+				e[i] = -p.B[j]
+			}
+		}
+		p.times(e)
+		if p.change(e) <= same*p.w[g]*math.Sqrt(size[g]) {
+			p.move(1, e)
+			p.list()
+			return true
+		}
+	}
+	return false
 }
 
 // project takes the step with those groups 0 that it turns around, if F falls enough.

@@ -55,5 +55,6 @@ func (s several) half(x []float64, rows int) blas64.General {
 }
 
 func (s several) condition() float64         { return s.whole.Condition }
-func (s several) singular() bool             { return false }
+func (s several) null() *mat.Dense           { return s.whole.Null }
+func (s several) singular() bool             { return s.whole.Null != nil }
 func (s several) traces() (float64, float64) { return s.whole.Traces() }
