@@ -20,8 +20,9 @@ import (
 const (
 	// settled is the change of a step to a fit without an observation, over the smaller one of those of the linear
 	// predictors by the first step and by all, at which steps end, after at most mostTowards. What is left changes the
-	// loss by far less than its error bar.
-	settled, mostTowards = 1e-4, 60
+	// loss by far less than its error bar, as does a change of insignificant times the largest linear predictor, which
+	// rounding errors may make of observations that hardly move the fit.
+	settled, mostTowards, insignificant = 1e-4, 60, 1e-10
 	// fewLeft is the number of fits up to which products of a matrix with each vector take less work than one of
 	// matrices, of which a device may fill up the smaller one.
 	fewLeft = 4
@@ -105,6 +106,7 @@ type leavers struct {
 	z       []float64 // of the fit to all
 	slope   []float64 // there
 	moves   []float64 // dz of each
+	least   float64   // change that counts, by settle
 }
 
 func (m *leavers) at(k int) []float64 {
@@ -117,9 +119,11 @@ func (m *leavers) at(k int) []float64 {
 //	x = S (x + R*^+ (l'(z) - l_i'(z + dz))).
 //
 // Steps after the first are Anderson's (1965) of depth 1: what one step leaves is along few directions, as the part of
-// one observation in the fit is. A fit whose steps are done takes no more.
+// one observation in the fit is. One that leaves more than the step before it is halved, as where the curvature is
+// larger without an observation that filled its risk sets. A fit whose steps are done takes no more.
 func (m *leavers) settle(ctx context.Context) (unsettled []int, err error) {
 	d := len(m.z)
+	m.least = insignificant * floats.Norm(m.z, math.Inf(1))
 	open := lists.Upto(len(m.moves) / d)
 	next, fits := make([]float64, len(m.moves)), make([]leaver, len(open))
 	for k := range fits {
@@ -159,6 +163,7 @@ type leaver struct {
 	x, to, rest   []float64
 	at            []float64
 	first         float64 // the largest entry of dz by the first step
+	least, share  float64 // the square of the rest of the last step that was taken, and the share of it that a step is
 	stepped, done bool
 }
 
@@ -178,7 +183,19 @@ func (f *leaver) step(m *leavers, to, dz []float64) {
 	if !f.stepped {
 		f.first = size
 	}
-	if f.done = change <= settled*min(f.first, size); f.done {
+	if f.done = change <= max(settled*min(f.first, size), m.least); f.done {
+		return
+	}
+	rest := 0.0
+	for i, v := range to {
+		rest += (v - f.x[i]) * (v - f.x[i])
+	}
+	if f.stepped && !(rest <= f.least) {
+		f.share /= 2
+		for i, v := range f.to {
+			f.x[i] = v - (1-f.share)*f.rest[i]
+		}
+		m.root.Inverse(dz, f.x)
 		return
 	}
 	back := 0.0
@@ -190,13 +207,15 @@ func (f *leaver) step(m *leavers, to, dz []float64) {
 		if change := floats.Dot(f.x, f.x); change > 0 {
 			back = max(-farthest, min(floats.Dot(f.rest, f.x)/change, farthest))
 		}
+	} else {
+		f.share = 1
 	}
 	for i, v := range to {
-		f.x[i], f.to[i] = v-back*(v-f.to[i]), v
+		change := f.x[i] // of the rest
+		f.x[i], f.to[i] = v-back*(v-f.to[i])-(1-f.share)*(f.rest[i]-back*change), v
 	}
-	if back != 0 {
-		m.root.Inverse(dz, f.x)
-	}
+	f.least = rest
+	m.root.Inverse(dz, f.x)
 	f.stepped = true
 }
 
