@@ -9,6 +9,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/problems/spec"
 	"surepipe/prox"
@@ -194,7 +195,37 @@ func (m *maximizer) gradient(z []float64) []float64 {
 	defer array.Free(from, to)
 	m.p.dev.Upload(from, z)
 	m.p.Operator.Adjoint(to, from)
-	return to.ToHost()
+	g := to.ToHost()
+	if m.uncorrelated(g, floats.Norm(z, 2)) {
+		clear(g)
+	}
+	return g
+}
+
+// uncorrelated reports that products g of columns and z are rounding errors. As a rule the column of the largest
+// shows that they are not.
+func (m *maximizer) uncorrelated(g []float64, size float64) bool {
+	known := linops.StructureOf(m.p.Operator)
+	if known.ColumnNorms2 == nil || known.On == nil || len(g) == 0 {
+		return false
+	}
+	dev, length2 := m.p.dev, make([]float64, 1)
+	j := floats.MaxIdx(lists.Map(g, math.Abs))
+	on := space.Coordinates(dev, len(g), []int{j})
+	defer on.Release()
+	op, _ := linops.On(dev, m.p.Operator, on)
+	defer op.Release()
+	x := linops.Images(dev, op)
+	defer x.Free()
+	if dev.Dot(length2, x, x); !(math.Abs(g[j]) <= roundingOfRest*math.Sqrt(length2[0])*size) {
+		return false
+	}
+	for j, v := range known.ColumnNorms2() {
+		if !(math.Abs(g[j]) <= roundingOfRest*math.Sqrt(v)*size) {
+			return false
+		}
+	}
+	return true
 }
 
 // slope is -l'(z; y) at the fit z by some columns of A alone, whose coordinates have no penalty; at 0

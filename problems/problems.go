@@ -161,7 +161,8 @@ func (p *Problem) remaining(y []float64) []float64 {
 	return rest
 }
 
-// roundingOfRest is how large what a projection leaves of y may be, relative to y, by rounding errors alone.
+// roundingOfRest is how large what a projection leaves of y may be, relative to y, by rounding errors alone, and the
+// correlation of a column with that.
 const roundingOfRest = 1e-13
 
 // Release frees what the problem holds on the device.

@@ -428,6 +428,11 @@ func TestBadDataAreRefusedByName(t *testing.T) {
 				`lambda is -1, expected a positive number`},
 			{"lasso", with(regression, func(d *problems.Data) { d.Y = make([]float64, 3) }),
 				problems.Hyper{Lambda: problems.OfMax(0.5)}, `lambda is 0.5max, but its maximum is 0 at this y`},
+			// X* y is -1.1e-16.
+			{"lasso", with(regression, func(d *problems.Data) {
+				d.X, d.Y = mat.NewDense(3, 1, []float64{0.7, 0.2, -0.3}), []float64{0.7, 0.1, 1.7}
+			}), problems.Hyper{Lambda: problems.OfMax(0.5)},
+				`its maximum is 0 at this y: what has no penalty fits y, or nothing in X is correlated with y`},
 			{"ridge", regression, problems.Hyper{Lambda: problems.OfMax(0.5)},
 				`lambda is 0.5max, but this weight has no maximum`},
 			{"ridge", regression, problems.Hyper{Lambda: problems.Absolute(math.Inf(1))}, `lambda is infinite`},

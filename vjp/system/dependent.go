@@ -20,8 +20,8 @@ const (
 	// leastPivot is the square of the part of a column, of length one, beyond those before it, up to which it may be a
 	// combination of these.
 	leastPivot = 1e-9
-	// leastDependent is the number of columns from which the search for such pays.
-	leastDependent = 64
+	// leastDependent are the operations of a QR factorization, d n^2, from which the search for such pays.
+	leastDependent = 1 << 19
 )
 
 // withoutDependent is Factor without columns that are combinations of the others up to rounding errors, such as the
@@ -32,7 +32,9 @@ const (
 func (e *Equations) withoutDependent(ctx context.Context, dev array.Device, on onSpace, scale []float64) (System, Fit,
 	error) {
 	n, form := len(scale), on.space.Form()
-	if e.Q != nil || e.Combined || n < leastDependent || form.Kind != space.Subset || slices.Contains(scale, 0) {
+	subset := form.Kind == space.Subset
+	if e.Q != nil || e.Combined || on.d*n*n < leastDependent || !subset && form.Kind != space.Whole ||
+		slices.Contains(scale, 0) {
 		return nil, Fit{}, nil
 	}
 	gram := make([]float64, n*n)
@@ -52,7 +54,9 @@ func (e *Equations) withoutDependent(ctx context.Context, dev array.Device, on o
 		Gram: make([]float64, 0, rank*rank)}
 	units, set := make([]float64, rank), make([]int, rank)
 	for k, i := range kept {
-		units[k], set[k] = scale[i], form.Set[i]
+		if units[k], set[k] = scale[i], i; subset {
+			set[k] = form.Set[i]
+		}
 		for _, j := range kept {
 			some.Gram = append(some.Gram, e.Gram[i*n+j])
 		}

@@ -18,12 +18,20 @@ import (
 // Columns that are combinations of others change nothing: the projection is that on the columns before them. A column
 // that is only nearly one counts, or is left to a factorization with pivots.
 func TestColumnsInTheSpanOfOthers(t *testing.T) {
-	const d, n, extra = 150, 70, 5
+	const extra = 5
 	for _, c := range []struct {
+		d, n  int
+		whole bool
 		off   float64
-		trace float64
+		more  float64
 		by    string
-	}{{0, n, "combinations"}, {1e-7, n + 1, "pivoted QR"}} {
+	}{
+		{150, 70, false, 0, 0, "combinations"},
+		{150, 70, false, 1e-7, 1, "pivoted QR"},
+		{2000, 40, true, 0, 0, "combinations"}, // many rows and few columns, all of which count
+		{150, 40, false, 0, 0, "pivoted QR"},   // too small for a search to pay
+	} {
+		d, n := c.d, c.n
 		rng := rand.New(rand.NewPCG(7, 8))
 		dev := array.NewHost()
 		x := mat.NewDense(d, n+extra, nil)
@@ -42,13 +50,16 @@ func TestColumnsInTheSpanOfOthers(t *testing.T) {
 			set[j] = j
 		}
 		on := space.Coordinates(dev, n+extra, set)
+		if c.whole {
+			on = space.All(n + extra)
+		}
 		m, _ := linops.On(dev, a, on)
 		s, fit, err := system.Factor(context.Background(), dev, system.Equations{M: m, Space: on, Norm: 1e6, Certain: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if trace := s.Closed().Trace; trace != c.trace || !strings.Contains(fit.By, c.by) {
-			t.Errorf("off by %g: trace %g%s, expected %g by %s", c.off, trace, fit.By, c.trace, c.by)
+		if trace := s.Closed().Trace; trace != float64(n)+c.more || !strings.Contains(fit.By, c.by) {
+			t.Errorf("%+v: trace %g%s", c, trace, fit.By)
 		}
 		z, image := make([]float64, d), dev.Alloc(1, d)
 		for i := range z {
