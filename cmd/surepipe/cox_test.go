@@ -196,6 +196,23 @@ func TestCoxWithLargeOffsetsConverges(t *testing.T) {
 	}
 }
 
+// Where a column orders the times its coefficient is infinite, and curvatures underflow on the way there: a fit that
+// does not end says which column that is.
+func TestCoxOrderedByAColumn(t *testing.T) {
+	rng, table := rand.New(rand.NewPCG(1, 7)), strings.Builder{}
+	table.WriteString("status,time,w,x\n")
+	for i := range 40 {
+		fmt.Fprintf(&table, "%d,%d,%g,%g\n", min(rng.IntN(4), 1), 1+i, -5*float64(i)-rng.Float64(), rng.NormFloat64())
+	}
+	for _, name := range []string{"cox", "cox-efron"} {
+		status, _, stderr := command(t, "run", "--problem", "ols", "--loss", name, "--data",
+			text(t, "o.csv", table.String()), "--response", "status", "--time", "time")
+		if status != exitNotConverged || !strings.Contains(stderr, "no penalty bounds the coefficients of w, ") {
+			t.Errorf("%s: status %d, %s", name, status, stderr)
+		}
+	}
+}
+
 func TestCoxErrors(t *testing.T) {
 	table := text(t, "ovarian.csv", ovarian)
 	for args, want := range map[string]string{

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
 	"surepipe/internal/numerics/steps"
 	"surepipe/linops"
@@ -274,14 +276,18 @@ func (r *newtonOnLoss) weigh() error {
 	}
 	r.dev.Download(other, r.now.Z)
 	r.held.target(other, slope)
+	if sum := floats.Sum(other); (math.IsNaN(sum) || math.IsInf(sum, 0)) && !r.cut {
+		r.cut = true
+		return r.weigh()
+	}
 	r.dev.Upload(r.rhs, other)
 	return nil
 }
 
 // factor takes the factor of the second derivative for the weights where it is in reach. The factor of a loss whose
 // observations do not stand alone knows no bound of their moves: after a step that was cut short, or that gained
-// nothing, the diagonal above the second derivative serves again. A constant of such a loss is not determined, and
-// chord steps would lose it.
+// nothing, and where its curvature underflows, the diagonal above the second derivative serves again. A constant of
+// such a loss is not determined, and chord steps would lose it.
 func (r *newtonOnLoss) factor(curve, more []float64) (err error) {
 	h, p := r.held, r.n.s.Problem
 	a := linops.StructureOf(p.A)
