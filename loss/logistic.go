@@ -30,7 +30,8 @@ func (logistic) Check(y float64) string {
 	case y == -1:
 		return "the logistic loss expects 0 or 1, or a proportion between them: code labels of -1 and 1 as (y + 1)/2"
 	}
-	return "the logistic loss expects 0 or 1, or a proportion between them"
+	return "the logistic loss expects 0 or 1, or a proportion between them; of a table with other labels --success " +
+		"names that which is 1"
 }
 
 func softplus(z float64) float64 { return math.Max(z, 0) + math.Log1p(math.Exp(-math.Abs(z))) }

@@ -100,7 +100,7 @@ func badTables(t *testing.T) []badInput {
 		{"standardized matrix", "--problem svt --lambda 1 --standardize --data " + npy,
 			"--standardize is for ols, ridge"},
 		{"proportions above 1", lasso + "--loss logistic --response y --data " + good,
-			"y[0] is 3: the logistic loss expects 0 or 1, or a proportion between them"},
+			"y[0] is 3: the logistic loss expects 0 or 1, or a proportion between them; of a table with other labels --success"},
 		{"negative counts", lasso + "--loss poisson --response y --data " + text(t, "t.csv", "a,y\n1,2\n3,-1\n4,1\n"),
 			"y[1] is -1: the Poisson loss expects counts"},
 	}
