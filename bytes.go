@@ -7,6 +7,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/parallel"
+	"surepipe/loss"
 	"surepipe/problems"
 	"surepipe/study"
 	"surepipe/study/load"
@@ -143,7 +144,7 @@ func (o *Options) bytes(s load.Sizes, spec *problems.Spec) int64 {
 		need = ofSpec(spec)
 	}
 	work := need(of, o)
-	if o.Loss != "" && o.Loss != "squared" {
+	if k, _ := loss.KindOf(o.Loss); !k.Squared() || k.Columns {
 		work = 1.6*work + 60*of.d + min(40*of.s*of.s, 400e3+2*of.s*of.s) + 15e3
 	}
 	work *= garbage * float64(max(o.Parallel, 1))

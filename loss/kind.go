@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"surepipe/internal/lists"
 )
@@ -26,6 +27,8 @@ type Kind struct {
 	Columns, Classes bool
 	// Counts says that y, times the weights of the observations, are counts.
 	Counts bool
+	// Trials says that y may be numbers of successes among so many trials of each observation.
+	Trials bool
 	// Timed says that y are events at times, which a constant in z does not change: there is no intercept.
 	Timed bool
 	// New makes the loss with what is known of the observations, and the value of its parameter. It is nil for the
@@ -72,7 +75,7 @@ type Parameter struct {
 var kinds = []Kind{
 	{Name: "squared"},
 	{
-		Name: "logistic", Help: "y is 0 or 1, or a proportion", Transforms: true, Levels: 2,
+		Name: "logistic", Help: "y is 0 or 1, or a proportion", Transforms: true, Levels: 2, Trials: true,
 		Unbounded: func(least, most float64) bool { return most == 0 || least == 1 },
 		New:       Of(logistic{}),
 	},
@@ -129,6 +132,17 @@ func Kinds() []Kind { return slices.Clone(kinds) }
 // Names lists the names of the losses.
 func Names() []string {
 	return lists.Map(kinds, func(k Kind) string { return k.Name })
+}
+
+// NamesThat lists the names of the losses of which something holds, separated by commas.
+func NamesThat(holds func(Kind) bool) string {
+	var names []string
+	for _, k := range kinds {
+		if holds(k) {
+			names = append(names, k.Name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // KindOf is the loss of that name, the squared one for "".

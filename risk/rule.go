@@ -13,8 +13,8 @@ import (
 
 // Rule is all that is known of a criterion: who computes, prints, draws or explains one reads its rule.
 type Rule struct {
-	// Name is the criterion's name in flags and in JSON, where its standard error has the key
-	// Name_stderr. Label is that of tables and figures.
+	// Name is the criterion's name in flags and its key in JSON, at the top for the oldest of the table and below
+	// "criteria" for the others; its standard error has the key Name_stderr. Label is that of tables and figures.
 	Name  Criterion
 	Label string
 	// Help explains it in a line or more of at most 80 columns.

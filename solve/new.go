@@ -58,7 +58,7 @@ func checkBehind(p Problem, e Entry) error {
 	switch _, q := p.K.Dims(); {
 	case q != dim:
 		return fmt.Errorf("solve: an operator K on R^%d behind which r stands, for an operator A on R^%d", q, dim)
-	case !e.Behind && !(e.Newton && rewrite.Synthesizes(p)):
+	case !e.Behind && !(e.ActiveSet && rewrite.Synthesizes(p)):
 		var names []string
 		for _, m := range Methods() {
 			if m.Behind {

@@ -20,8 +20,8 @@ import (
 	"surepipe/solve/splitting"
 )
 
-// All choices by the structure of a problem are made in this file. A table is read from the top:
-// the first rule that applies is taken, and recorded as a [Choice].
+// Choices between methods and between forms of a problem are made in this file; a method chooses among its own forms by
+// a table beside it. A table is read from the top: the first rule that applies is taken, and recorded as a [Choice].
 //
 // The coordinates are chosen first, then the units of K's rows, the loss, the units of the columns, and the
 // form of the method.
@@ -136,7 +136,7 @@ var methodRules = []rule{
 		active.OnFaces, active.New},
 	{"iterations of fista",
 		"the derivative of every iteration is wanted",
-		func(s *engine.Task) bool { return s.Entry.Newton && s.Options.Whole }, engine.NewPlain},
+		func(s *engine.Task) bool { return s.Entry.ActiveSet && s.Options.Whole }, engine.NewPlain},
 	{"a working set",
 		"r splits over coordinates and A can be restricted to columns: solutions are sparse",
 		splits, gradient.NewWorkingSet},
@@ -325,7 +325,7 @@ func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 	switch {
 	case p.K == nil || e.Closed: // a factorization does not depend on the units of K's rows
 		return chooseLoss(ctx, s)
-	case s.Entry.Newton:
+	case s.Entry.ActiveSet:
 		return decide(ctx, s, "coordinates", coordinateRules)
 	}
 	return chooseRows(ctx, s)
@@ -380,7 +380,7 @@ func closedHere(s *engine.Task) bool {
 }
 
 func reweighs(s *engine.Task) bool {
-	return s.Problem.Loss != nil && (s.Entry.Newton || s.Entry.Manifold) && !s.Options.Whole &&
+	return s.Problem.Loss != nil && (s.Entry.ActiveSet || s.Entry.Manifold) && !s.Options.Whole &&
 		prox.StructureOf(s.Problem.R).Value != nil
 }
 
@@ -402,6 +402,6 @@ func splits(s *engine.Task) bool {
 // solution is found on faces of the regularizer.
 func passes(s *engine.Task) bool {
 	r := prox.StructureOf(s.Problem.R)
-	return s.Entry.Newton && !s.Options.Whole && active.Serves(s.Problem.R) && active.Wide(s.Problem.A) &&
+	return s.Entry.ActiveSet && !s.Options.Whole && active.Serves(s.Problem.R) && active.Wide(s.Problem.A) &&
 		r.On != nil && (s.Problem.Loss == nil || r.Value != nil)
 }

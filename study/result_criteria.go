@@ -32,7 +32,7 @@ type CriteriaResult struct {
 	AIC              *float64 `json:"aic,omitempty"`
 	BIC              *float64 `json:"bic,omitempty"`
 	Sigma2DF         *float64 `json:"sigma2_df,omitempty"`
-	// Criteria has those that are added to the table, with their standard errors.
+	// Criteria has the criteria of the table, and their standard errors, that have no field above.
 	Criteria map[string]float64 `json:"criteria,omitempty"`
 }
 

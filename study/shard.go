@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/cpu"
 
@@ -92,6 +93,9 @@ var shapes = map[string]func(whole []byte) (shape, error){
 			}}, nil
 	},
 }
+
+// Units are the units of the runs that have shards.
+func Units() []string { return slices.Sorted(maps.Keys(shapes)) }
 
 // lines are the first line of units first to end-1, and the end.
 func (s shape) lines(first, end int) (from, to int) {

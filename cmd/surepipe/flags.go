@@ -103,7 +103,10 @@ func (e *estimation) programFlags() []cli.Flag {
 }
 
 // arrays are the extensions that shells complete for files of data.
-var arrays = []string{"npz", "npy", "csv", "tsv", "mtx", "png", "jpg", "tif", "gz"}
+var arrays = append(extensions(dataio.Formats()), "gz")
+
+// lossesThat is the flag of the losses of which something holds.
+func lossesThat(holds func(loss.Kind) bool) string { return "--loss " + loss.NamesThat(holds) }
 
 // naFlag describes the flag --na.
 var naFlag = "in a table: the `texts` that stand for a missing value, separated by commas, besides an empty cell, " +
@@ -111,6 +114,9 @@ var naFlag = "in a table: the `texts` that stand for a missing value, separated 
 
 func (e *estimation) dataFlags() []cli.Flag {
 	t := &e.Table
+	timed := lossesThat(func(k loss.Kind) bool { return k.Timed })
+	trials := lossesThat(func(k loss.Kind) bool { return k.Trials })
+	levels := lossesThat(func(k loss.Kind) bool { return k.Levels == 2 })
 	rows := []cli.Flag{
 		{Name: "data", To: &e.Data, Brief: "the data: a table, archive, array, matrix or image (help data)",
 			Usage: "the data: a .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, .png, .jpg or " +
@@ -131,15 +137,15 @@ func (e *estimation) dataFlags() []cli.Flag {
 			"has besides X b (in an archive the array offset)"},
 		{Name: "exposure", To: &t.Exposure, Usage: "regressions: in a table, the `column` of the time, area or " +
 			"number from which y counts, whose logarithm is an offset (the array exposure)"},
-		{Name: "trials", To: &t.Trials, Usage: "--loss logistic: in a table, the `column` of the numbers of trials, " +
+		{Name: "trials", To: &t.Trials, Usage: trials + ": in a table, the `column` of the numbers of trials, " +
 			"of which y are the numbers of successes (the array trials)"},
-		{Name: "time", To: &t.Time, Usage: "--loss cox, cox-efron: in a table, the `column` of the times of the " +
+		{Name: "time", To: &t.Time, Usage: timed + ": in a table, the `column` of the times of the " +
 			"events, or of the ends of the observations without one, as --response says (the array time)"},
-		{Name: "start", To: &t.Start, Usage: "--loss cox, cox-efron: in a table, the `column` of the times from " +
+		{Name: "start", To: &t.Start, Usage: timed + ": in a table, the `column` of the times from " +
 			"which on the observations are at risk (left truncation; the array start)"},
-		{Name: "strata", To: &t.Strata, Usage: "--loss cox, cox-efron: in a table, the `column` of groups with " +
+		{Name: "strata", To: &t.Strata, Usage: timed + ": in a table, the `column` of groups with " +
 			"baseline hazards of their own (the array strata)"},
-		{Name: "success", To: &t.Success, Usage: "--loss logistic, cox: the `level` of a response of two levels, " +
+		{Name: "success", To: &t.Success, Usage: levels + ": the `level` of a response of two levels, " +
 			"texts or numbers, that is 1 (default: the second in alphabetical order)"},
 		{Name: "na", To: &t.NA, Usage: naFlag},
 		{Name: "missing", To: &t.Missing, Usage: "in a table: what to do about missing values: error, drop (leave " +

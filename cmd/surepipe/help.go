@@ -15,6 +15,7 @@ import (
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk"
+	"surepipe/solve"
 )
 
 // listed is a row of a list: a name in a column of that width, and what is to be said of it, which may have lines.
@@ -42,7 +43,7 @@ var texts embed.FS
 // values are what texts of the help have between << and >>: other texts, and what tables say.
 var values = template.FuncMap{"layouts": layoutHelp, "formats": formatsHelp, "methods": methodsOfSigma2,
 	"marks": func() string { return strings.Join(dataio.MissingMarks, " ") }, "divergences": methodsHelp,
-	"generators": generateHelp}
+	"generators": generateHelp, "solvers": solversHelp}
 
 func init() { values["text"] = helpText }
 
@@ -65,6 +66,12 @@ func dataHelp() string {
 func methodsOfSigma2() string {
 	return list(noise.Methods(), func(m noise.Method) string {
 		return cli.Hanging(fmt.Sprintf("  %-22s", m.Name), strings.Fields(m.Help), 96)
+	})
+}
+
+func solversHelp() string {
+	return list(solve.Methods(), func(m solve.Entry) string {
+		return cli.Hanging(fmt.Sprintf("  %-15s", m.Name), strings.Fields(m.About), 96)
 	})
 }
 

@@ -54,7 +54,7 @@ func newMerge() *cobra.Command {
 		cli.Flag{Name: "csv", To: &f.csv, Usage: "sweep: write the points to this .csv `file`", Role: cli.Writes,
 			Extensions: []string{"csv"}},
 		cli.Flag{Name: "out", To: &f.out, Usage: "sweep: write the fit at the minimizer to this `file`, in the " +
-			"formats of surepipe run --out", Role: cli.Writes, Extensions: []string{"npz", "npy", "csv", "png"}},
+			"formats of surepipe run --out", Role: cli.Writes, Extensions: extensions(dataio.Written())},
 		cli.Flag{Name: "no-refine", To: &f.noRefine, Usage: "sweep: the minimizer is that of the grid, for which " +
 			"the data are not needed; surepipe sweep --resume goes on from there"})
 	f.page.register(f.cmd, "")

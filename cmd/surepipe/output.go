@@ -41,7 +41,8 @@ type outputFlags struct {
 }
 
 func (o *outputFlags) registerOut(cmd *cobra.Command, usage string) {
-	cli.Bind(cmd, cli.Flag{Name: "out", To: &o.out, Usage: usage, Role: cli.Writes, Extensions: outExtensions()})
+	cli.Bind(cmd, cli.Flag{Name: "out", To: &o.out, Usage: usage, Role: cli.Writes,
+		Extensions: extensions(dataio.Written())})
 }
 
 func (o *outputFlags) registerPicture(cmd *cobra.Command) {
@@ -150,9 +151,10 @@ func outFormat(path string) (dataio.Format, error) {
 	return f, nil
 }
 
-func outExtensions() []string {
+// extensions are those of some formats, as shells complete them.
+func extensions(of []dataio.Format) []string {
 	var names []string
-	for _, f := range dataio.Written() {
+	for _, f := range of {
 		for _, e := range f.Extensions {
 			names = append(names, e[1:])
 		}

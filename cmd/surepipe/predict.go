@@ -34,7 +34,7 @@ func newPredict() *cobra.Command {
 		cli.Flag{Name: "fit", To: &p.fit, Usage: "the `file` of the fit (.npz)", Role: cli.Reads,
 			Extensions: []string{"npz"}},
 		cli.Flag{Name: "data", To: &p.data, Usage: "the `file` with the new rows, or the entries", Role: cli.Reads,
-			Extensions: []string{"csv", "tsv", "npz", "npy", "mtx", "gz"}},
+			Extensions: arrays},
 		cli.Flag{Name: "na", To: &p.na, Usage: naFlag + " (default: those of the fit)"},
 		cli.Flag{Name: "out", To: &p.out, Usage: "write the predictions to this .csv `file`, and not to standard " +
 			"output",

@@ -46,11 +46,10 @@ var fileFlags = []string{"data", "X", "D", "y", "mu", "spec"}
 // givenFlags are the flags of a command that were given, for merge: those that determine the result,
 // and those that say where the data are.
 func givenFlags(cmd *cobra.Command) (flags map[string][]string, files map[string]string) {
-	how := []string{"parallel", "probe-batch", "device", "verbose", "jsonl", "resume", "shard", "json", "report"}
 	flags, files = map[string][]string{}, map[string]string{}
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		switch list, many := flag.Value.(pflag.SliceValue); {
-		case slices.Contains(how, flag.Name):
+		case cli.WithoutEffect(flag), flag.Name == "device", flag.Name == "shard": // these are in the header
 		case slices.Contains(fileFlags, flag.Name):
 			files[flag.Name] = flag.Value.String()
 		case many:

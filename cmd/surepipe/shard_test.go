@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -51,6 +52,12 @@ func linesOf(t testing.TB, path string) (lines []string) {
 		lines = append(lines, string(study.WithoutTimes(bytes.TrimSuffix(line, []byte("\n")))))
 	}
 	return lines
+}
+
+func TestShardsOfEveryRunAreMerged(t *testing.T) {
+	if got := slices.Sorted(maps.Keys(mergers)); !slices.Equal(got, study.Units()) {
+		t.Errorf("merge knows the units %v, shards have %v", got, study.Units())
+	}
 }
 
 // One machine's file and summary, whatever the number of shards; more shards than units are legal.

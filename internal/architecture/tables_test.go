@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"surepipe/internal/noise"
+	"surepipe/loss"
 	"surepipe/problems/spec"
 	"surepipe/solve"
 )
@@ -88,7 +89,7 @@ func TestMethodsAreNotCompared(t *testing.T) {
 // What depends on a kind of regularizer, or on a way to estimate sigma2, is a field of its row: nothing is compared with
 // the name of one, except by the fuzzer.
 func TestKindsAreNotCompared(t *testing.T) {
-	names := noise.Names()[1:]
+	names := slices.Concat(noise.Names()[1:], loss.Names())
 	for _, k := range spec.Regularizers() {
 		names = append(names, k.Name)
 	}

@@ -98,7 +98,7 @@ func (a *Arguments) Errorf(key, format string, args ...any) error {
 	return a.Call.Errorf(key, format, args...)
 }
 
-// Array is the array of an argument read by [Numbers] or [NumberOrNumbers]; ok is false where it is none.
+// Array is the array of an argument read by [Numbers], alone or in [NumberOr]; ok is false where it is none.
 func (a *Arguments) Array(key string) (v dataio.Array, ok bool) {
 	ref := a.ref(key)
 	if ref == nil {
@@ -116,7 +116,7 @@ func (a *Arguments) Each(key, what string, n int, thing string) ([]float64, erro
 	return v.Data, nil
 }
 
-// Repeated is the array of an argument read by [NumberOrNumbers], or its number n times.
+// Repeated is the array of an argument read by [Numbers] in [NumberOr], or its number n times.
 func (a *Arguments) Repeated(key string, n int, missing float64) ([]float64, error) {
 	if _, ok := a.Array(key); ok {
 		return a.Each(key, key+" has", n, "entry of b")

@@ -42,6 +42,12 @@ func (l Loss) Transforms() bool {
 	return k.Transforms
 }
 
+// Trials reports that y may be numbers of successes among trials.
+func (l Loss) Trials() bool {
+	k, _ := l.Kind()
+	return k.Trials
+}
+
 // Timed reports that y are events at times.
 func (l Loss) Timed() bool {
 	k, _ := l.Kind()

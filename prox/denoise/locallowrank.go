@@ -41,7 +41,7 @@ type localLowRank struct {
 // of several it is an estimate, as [NewShrinkage] has it. At steps other than 1, with several tilings, neither
 // is known.
 //
-// It panics where [Series.Check] returns an error, or lambda is negative or NaN.
+// It panics where [prox.Series.Check] returns an error, or lambda is negative or NaN.
 func NewLocalLowRank(s prox.Series, lambda float64) prox.Prox {
 	vector.CheckLambda("the local nuclear norm's lambda", lambda)
 	if err := s.Check(); err != nil {

@@ -43,7 +43,7 @@ type activeSet struct {
 var Entry = engine.Entry{
 	Name: "active-set", About: "l1, weighted l1, elastic net, b >= 0 and groups exactly, by Newton steps on " +
 		"active sets; of K b too, where A and K are matrices and K's rows independent",
-	New: newRecorded, Newton: true, Path: true,
+	New: newRecorded, ActiveSet: true, Path: true,
 }
 
 func newRecorded(ctx context.Context, p engine.Problem, _ engine.Options) (engine.Method, error) {
@@ -198,7 +198,7 @@ func (w *workspace) gram(set []int) []float64 {
 // OnFaces reports whether the solution is found on a face of the regularizer, or by Newton steps on
 // groups that are not 0.
 func OnFaces(s *engine.Task) bool {
-	return s.Entry.Newton && !s.Options.Whole && s.Problem.Loss == nil && Serves(s.Problem.R)
+	return s.Entry.ActiveSet && !s.Options.Whole && s.Problem.Loss == nil && Serves(s.Problem.R)
 }
 
 // Serves reports that a regularizer is one for active sets: a sum over coordinates, or over groups of which none is so

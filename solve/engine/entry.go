@@ -8,9 +8,8 @@ type Constructor func(ctx context.Context, p Problem, o Options) (Method, error)
 
 // Entry is a method of the table.
 type Entry struct {
-	// Name is what [solve.New] takes.
-	Name  string
-	About string
+	// Name is what [solve.New] takes; About is what the help says of it.
+	Name, About string
 	// New makes it.
 	New Constructor
 	// Closed reports whether it needs no iterations, and that its derivative is known in closed
@@ -32,9 +31,9 @@ type Entry struct {
 
 	// Factors says that its iterates may be kept in factored form: its [Traits] have Factored.
 	Factors bool
-	// Newton says that where r is a sum over coordinates or groups it goes from one active set to the next by
+	// ActiveSet says that where r is a sum over coordinates or groups it goes from one active set to the next by
 	// Newton steps. New then makes the method whose iterations are recorded.
-	Newton bool
+	ActiveSet bool
 	// Manifold says that it takes Newton steps on the manifold of a partly smooth r.
 	Manifold bool
 

@@ -9,7 +9,8 @@ import (
 	"surepipe/prox"
 )
 
-// derivatives hold them constant.
+// Coefficients are the numbers of an iteration that may depend on the iterates, such as its step; derivatives of the
+// iteration hold them constant.
 type Coefficients struct {
 	// Eta is the step of the proximal operator.
 	Eta float64

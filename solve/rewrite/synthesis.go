@@ -106,7 +106,7 @@ func OfMatrices(p engine.Problem) bool {
 
 // AsksForSynthesis reports that active sets are asked for, and serve.
 func AsksForSynthesis(s *engine.Task) bool {
-	return s.Entry.Newton && !s.Options.Whole && s.Quadratic && Synthesizes(s.Problem)
+	return s.Entry.ActiveSet && !s.Options.Whole && s.Quadratic && Synthesizes(s.Problem)
 }
 
 // notIndependent is the choice where the rows of K turn out to depend on each other.

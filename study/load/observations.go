@@ -116,8 +116,9 @@ func (f *Source) tries(data *Contents, trials []float64) error {
 	if trials == nil {
 		return nil
 	}
-	if name := f.LossOf().Name; name != "logistic" {
-		return study.Errorf("--trials is for --loss logistic, and the loss is %q", name)
+	if l := f.LossOf(); !l.Trials() {
+		return study.Errorf("--trials is for --loss %s, and the loss is %q",
+			loss.NamesThat(func(k loss.Kind) bool { return k.Trials }), cmp.Or(l.Name, "squared"))
 	}
 	y, w := make([]float64, len(trials)), make([]float64, len(trials))
 	share := slices.IndexFunc(data.Y, func(v float64) bool { return v != math.Trunc(v) })

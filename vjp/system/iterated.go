@@ -249,7 +249,7 @@ func (s *Iterated) Rough(ctx context.Context) (float64, array.Batch, error) {
 type preconditioner interface {
 	// apply sets jr = J r, or an approximation of it by a positive definite operator, and kr = K
 	// jr; kr is zero where flat. r is first projected on the range of J, as far as that is known: what is outside
-	// is multiplied by alpha_k - 1 at every step.
+	// is multiplied by 1 - alpha_k at every step, in size more than 1 where alpha_k is above 2.
 	apply(jr, kr, r array.Batch)
 	// flat reports whether K is 0: J is the identity, or preconditions a system that is all in its
 	// square.

@@ -12,8 +12,8 @@ import (
 	"surepipe/study/draw"
 )
 
-// withoutEffect reports whether no result depends on a flag, such as the name of what is written.
-func withoutEffect(f *pflag.Flag) bool {
+// WithoutEffect reports whether no result depends on a flag, such as the name of what is written.
+func WithoutEffect(f *pflag.Flag) bool {
 	r := RoleOf(f)
 	return r == Writes || r == Fills ||
 		slices.Contains([]string{"resume", "parallel", "probe-batch", "verbose", "json", "frame"}, f.Name)
@@ -38,7 +38,7 @@ func KeepCommandLine(cmd *cobra.Command) {
 			value = strings.Join(list.GetSlice(), ",")
 		}
 		switch {
-		case withoutEffect(f):
+		case WithoutEffect(f):
 		case f.Value.Type() == "bool" && value == "true":
 			words = append(words, "--"+f.Name)
 		case f.Value.Type() == "bool":
@@ -72,7 +72,7 @@ func pythonLine(cmd *cobra.Command) string {
 			value = f.Value.String()
 		}
 		switch key := strings.ReplaceAll(strings.Replace(f.Name, "lambda", "lam", 1), "-", "_"); {
-		case withoutEffect(f) || f.Name == "explain":
+		case WithoutEffect(f) || f.Name == "explain":
 		case key == "problem":
 			first = []string{value}
 		default:
