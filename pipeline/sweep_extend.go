@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"surepipe/prox"
 )
 
@@ -75,7 +73,7 @@ func (s *sweep) outermost(edge []int, best SweepPoint) []int {
 	return edge
 }
 
-// null reports whether the share of a weight in r(K b) is 0 at a point but for rounding errors, as in the null model,
+// null reports whether the share of a weight in r(K b) is 0 at a point up to the tolerance, as in the null model,
 // so that b is the fit at all larger weights too.
 func (s *sweep) null(p SweepPoint, a int) bool {
 	if s.f.BlackBox != nil || p.solved.none() {
@@ -114,15 +112,23 @@ func (s *sweep) null(p SweepPoint, a int) bool {
 		return with(vector) - value(vector)
 	}
 	least := paid()
-	for j, size := 0, floats.Norm(b, math.Inf(1)); j < len(b); j, size = j+1, -size {
-		b[j] = size
+	largest := 0
+	for j, v := range b {
+		if math.Abs(v) > math.Abs(b[largest]) {
+			largest = j
+		}
+	}
+	for j := range b {
+		if j != largest {
+			b[j] = 0
+		}
 	}
 	return least <= nullShare*paid()
 }
 
-// nullShare bounds rounding errors of r(K b) where b is constant, or 0, against r at a vector of its size that
-// alternates.
-const nullShare = 1e-12
+// nullShare bounds r(K b) where b is constant to the tolerance of the solver, or 0, against r where b has its largest
+// entry alone.
+const nullShare = 1e-5
 
 // settled reports why steps beyond the best point, the last one towards that end of an axis, are not worth their work.
 // levels says that the value has nearly reached its limit at the weight 0: as it is linear in the weight there, what is

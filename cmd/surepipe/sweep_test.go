@@ -213,6 +213,11 @@ func TestSweepPrintsATable(t *testing.T) {
 // leave 0, is not chosen.
 func TestTheNullModelIsNotAtTheEdge(t *testing.T) {
 	noise, diabetes := noiseTable(t)+" --response y", "../../testdata/diabetes.npz"
+	rng, pixels := rand.New(rand.NewPCG(1, 2)), strings.Builder{}
+	for i := range 196 {
+		fmt.Fprintf(&pixels, "%g%c", 3+rng.NormFloat64(), ",,,,,,,,,,,,,\n"[i%14])
+	}
+	image := text(t, "noise.csv", pixels.String())
 	for _, c := range []struct {
 		of     string
 		edge   bool
@@ -222,11 +227,17 @@ func TestTheNullModelIsNotAtTheEdge(t *testing.T) {
 		{noise + " --lambda 0.2max:4max:5", false, [2]float64{1, 1}},
 		{noise + " --lambda 0.2max:max:5 --criterion cv", false, [2]float64{1, 1}},
 		{noise + " --lambda 0.2max:max:5 --refine 0", false, [2]float64{1, 1}},
+		{image + " --lambda 0.05max:max:5 --criterion cv", false, [2]float64{1, 1}}, // flat to the tolerance
+		{image + " --lambda 0.05max:0.4max:3 --criterion cv", true, [2]float64{1, 1}},
 		{diabetes + " --lambda 1:4:3 --criterion cv", true, [2]float64{1, 1}},
 		{diabetes + " --lambda 1e-13max:1e-11max:4", true, [2]float64{1, 1}}, // values that are equal by rounding
 		{diabetes + " --lambda 100:800:4 --refine 0", true, [2]float64{0.125, 0.125}},
 	} {
-		_, points, s := sweepLines(t, strings.Fields("--problem lasso --data "+c.of)...)
+		problem := "--problem lasso --data "
+		if strings.HasPrefix(c.of, image) {
+			problem = "--problem tv2d --y "
+		}
+		_, points, s := sweepLines(t, strings.Fields(problem+c.of)...)
 		_, edge := s.Edges["lambda"]
 		at := float64(*s.Minimizer.Lambda / *points[0].Lambda)
 		if edge != c.edge || at < c.within[0]-1e-9 || at > c.within[1]+1e-9 {
