@@ -130,6 +130,9 @@ func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 a
 			return err
 		}
 		o.z, o.g = z.ToHost(), g.ToHost()
+		if lengths2 := s.Task.Lengths(); lengths2 != nil {
+			o.lengths = lists.Make(dim, func(j int) float64 { return s.length(lengths2, 0, j) })
+		}
 		return dev.Err()
 	})
 	w.last, w.at0 = &verified{z: begun.z, g: begun.g}, begun.g
@@ -146,8 +149,7 @@ func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 a
 		}
 	}
 	w.at = here.w.Map(func(w float64) float64 { return most * w })
-	if lengths2 := s.Task.Lengths(); lengths2 != nil {
-		w.lengths = lists.Make(dim, func(j int) float64 { return s.length(lengths2, 0, j) })
+	if w.lengths = begun.lengths; w.lengths != nil {
 		w.longest = floats.Max(w.lengths)
 	}
 	return w, nil

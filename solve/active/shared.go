@@ -49,8 +49,8 @@ type lastSets struct {
 	every allColumns
 }
 
-// beginning is the residual, or the loss's slope, and the gradient at b.
-type beginning struct{ y, b, z, g []float64 }
+// beginning is the residual, or the loss's slope, and the gradient at b, with the lengths of the columns.
+type beginning struct{ y, b, z, g, lengths []float64 }
 
 // beginning is that at b, which is computed where the family has not begun there last: searches for a minimum start all
 // their solves at one solution.
