@@ -234,8 +234,9 @@ func TestGarbagePercent(t *testing.T) {
 		used, read uint64
 		want       int
 	}{
-		{0, 0, mostGarbage}, {50 << 20, 1 << 20, mostGarbage}, {640 << 20, 1 << 20, 10}, {640 << 20, 128 << 20, 20},
-		{640 << 20, 640 << 20, mostGarbage}, {100 << 30, 0, leastGarbage},
+		{0, 0, mostGarbage}, {16 << 20, 1 << 20, mostGarbage}, {50 << 20, 1 << 20, 128}, {640 << 20, 1 << 20, 10},
+		{640 << 20, 128 << 20, 20},
+		{640 << 20, 640 << 20, 100}, {100 << 30, 0, leastGarbage},
 	} {
 		if got := garbagePercent(c.used, c.read); got != c.want {
 			t.Errorf("%d bytes, of which %d are read: %d percent, want %d", c.used, c.read, got, c.want)

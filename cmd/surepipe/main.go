@@ -55,8 +55,8 @@ func reportStop(ctx context.Context, stderr io.Writer) int {
 // patienceAfterInterrupt is how long work may take to stop on its own after a signal.
 const patienceAfterInterrupt = 600 * time.Millisecond
 
-// collectEarly makes the garbage collector run before there is as much garbage as data, which would
-// double the memory of a large matrix, and before memory is exhausted, also that of a control group.
+// collectEarly makes the garbage collector run before there is much garbage beside large data, which could double the
+// memory of a large matrix, and before memory is exhausted, also that of a control group.
 // GOGC and GOMEMLIMIT in the environment take precedence.
 func collectEarly() {
 	if os.Getenv("GOGC") == "" {
@@ -80,7 +80,7 @@ func collectEarly() {
 // Garbage is at most mostGarbage percent of what is in use, and beyond cheapGarbage bytes no more than the collector
 // reads in use: its work is proportional to that, and arrays of numbers have nothing to be read.
 const (
-	mostGarbage, leastGarbage = 50, 4
+	mostGarbage, leastGarbage = 200, 4
 	cheapGarbage              = 64 << 20
 )
 
