@@ -140,7 +140,7 @@ func newton(m *mat.SymDense, v *mat.VecDense) (x *mat.VecDense, inverse *mat.Sym
 	inverse.CopySym(m)
 	numerics.ScaleSym(inverse, units)
 	if condition := numerics.Invert(inverse); !(condition*float64(n)*0x1p-52 < 1e-3) {
-		return nil, nil, fmt.Errorf("%w: the columns of X depend on each other", risk.ErrNotIdentified)
+		return nil, nil, fmt.Errorf("%w: the columns of X depend on each other, or nearly do", risk.ErrNotIdentified)
 	}
 	numerics.ScaleSym(inverse, units)
 	x = mat.NewVecDense(n, nil)

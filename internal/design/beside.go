@@ -121,8 +121,12 @@ func (c Coding) code(y dataio.Column, rows []int) (dataio.Column, []string, erro
 		if c.Levels > 2 {
 			expected = fmt.Sprintf("2 to %d", c.Levels)
 		}
-		return y, nil, &OptionError{"response", LabelsError{fmt.Errorf("column %q has %d levels, %s; expected %s",
-			y.Name, n, list(found), expected)}}
+		has := fmt.Sprintf("%d levels", n)
+		if n == 1 {
+			has = "one level"
+		}
+		return y, nil, &OptionError{"response", LabelsError{fmt.Errorf("column %q has %s, %s; expected %s",
+			y.Name, has, list(found), expected)}}
 	case c.Success == found[0] && n == 2:
 		slices.Reverse(found)
 	}
