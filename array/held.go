@@ -1,5 +1,7 @@
 package array
 
+import "slices"
+
 // Memory is something on a device that is freed once: a [Batch], an [Index], a [CSR].
 type Memory interface {
 	// Bytes is the device memory it holds.
@@ -14,30 +16,39 @@ type Owner interface {
 	Release()
 }
 
-// Owned is the memory that an owner holds.
-func Owned(o Owner) Memory { return owned{o} }
-
+// owned is the memory that an owner holds.
 type owned struct{ Owner }
 
 func (o owned) Free() { o.Release() }
 
-// Held is the memory that one owner frees at once. It is embedded in what owns it.
-type Held struct{ memory []Memory }
+// Held is the memory that one owner frees at once, the last first. It is embedded in what owns it.
+type Held []Memory
 
-// Hold adds memory, which h then owns.
-func (h *Held) Hold(memory ...Memory) { h.memory = append(h.memory, memory...) }
+// Owning holds what owners hold, which are then those of the Held.
+func Owning(owners ...Owner) (h Held) {
+	h.Own(owners...)
+	return h
+}
 
-func (h *Held) Bytes() int64 {
-	bytes := int64(0)
-	for _, m := range h.memory {
-		bytes += m.Bytes()
+// Hold adds memory, which h then owns, and Own what owners hold.
+func (h *Held) Hold(memory ...Memory) { *h = append(*h, memory...) }
+
+func (h *Held) Own(owners ...Owner) {
+	for _, o := range owners {
+		*h = append(*h, owned{o})
 	}
-	return bytes
+}
+
+func (h Held) Bytes() (sum int64) {
+	for _, m := range h {
+		sum += m.Bytes()
+	}
+	return sum
 }
 
 func (h *Held) Release() {
-	for _, m := range h.memory {
+	for _, m := range slices.Backward(*h) {
 		m.Free()
 	}
-	h.memory = nil
+	*h = nil
 }

@@ -103,7 +103,7 @@ func (c *kronecker) scaled(dev array.Device, s []float64) Restricted {
 	}
 	a := inner(dev, lists.Make(len(all)/c.k, func(j int) float64 { return all[j*c.k] }))
 	of := newKronecker(dev, a, c.k, c.at, nil)
-	of.Hold(array.Owned(a))
+	of.Own(a)
 	return of
 }
 
@@ -355,7 +355,7 @@ func (c *kronecker) on(dev array.Device, t space.Space) Restricted {
 		scale = lists.Pick(c.s, f.Set)
 	}
 	r := newKronecker(dev, a, c.k, at, scale)
-	r.Hold(array.Owned(a))
+	r.Own(a)
 	if weigh := StructureOf(a).WeighRows; weigh != nil {
 		r.structure.WeighRows = func(w []float64) bool {
 			own := lists.Make(len(w)/c.k, func(i int) float64 { return w[i*c.k] })

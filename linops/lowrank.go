@@ -109,7 +109,8 @@ func lowRankBesideSparse(dev array.Device, parts []known, shares []space.Space) 
 	a := &lowRankPlusSparse{low: newLowRank(dev, low), sparseFirst: sparseFirst,
 		pattern: dev.NewPattern(shape.Rows, shape.Cols, set), set: dev.NewIndex(set)}
 	a.base = base{name: "low rank plus sparse", d: a.low.d, p: a.low.p + len(set), run: a.multiply}
-	a.Hold(array.Owned(a.low), a.pattern, a.set)
+	a.Own(a.low)
+	a.Hold(a.pattern, a.set)
 	a.structure.Normal = a.normal
 	return a
 }

@@ -27,7 +27,7 @@ func OutsideOf(dev array.Device, t space.Space, set *Places) Restricted {
 	}
 	a := &outside{low: newLowRank(dev, t), set: set}
 	a.base = base{name: "outside of a set", d: a.low.d, p: a.low.p, run: a.multiply}
-	a.Hold(array.Owned(a.low))
+	a.Own(a.low)
 	a.structure = Complete(a, Structure{Normal: a.normal, Panels: Panels{Rows: set.Panel(), Accumulate: a.accumulate}})
 	return a
 }

@@ -75,7 +75,7 @@ func (p *separable) Linearize(dst, v array.Batch, t float64) (Derivative, error)
 			return nil, fmt.Errorf("block %d: %w", i, err)
 		}
 		j.blocks = append(j.blocks, d)
-		j.Hold(array.Owned(d))
+		j.Own(d)
 	}
 	return j, nil
 }

@@ -21,7 +21,7 @@ func ProductOf(parts ...Space) Space {
 		at, on = append(at, at[i]+p), append(on, on[i]+n)
 		s.dim += t.Dim()
 		regular = regular && t.Form().Orthonormal
-		s.Hold(array.Owned(t))
+		s.Own(t)
 	}
 	s.p, s.n = at[len(parts)], on[len(parts)]
 	if s.form = joined(parts, at, s.n); s.form.Kind == General {

@@ -122,7 +122,7 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, r *place) (*line
 	}
 	var undo cleanup
 	defer undo.run()
-	var held system.Held
+	var held array.Held
 	undo.add(func() { held.Release() })
 	t, reason, err := r.pulledBack(dev, p.A, p.K)
 	if err != nil {
@@ -133,16 +133,16 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, r *place) (*line
 	case t == nil:
 		m = nil
 	case t.Form().Kind == space.General && !t.Form().Projection: // it refers to r's
-		held.Hold(r.take())
+		held.Own(r.take())
 		s.eta, m.Curvature = r.eta, r.model.Curvature
 	default:
-		held.Hold(t)
+		held.Own(t)
 		if r.model.Curvature == nil {
 			break
 		}
 		m.Curvature, err = r.curvatureOn(dev, p.K, t, s.eta)
 		if m.Curvature != nil {
-			held.Hold(m.Curvature)
+			held.Own(m.Curvature)
 		}
 		if errors.Is(err, errNoCurvature) {
 			held.Release()
@@ -191,19 +191,19 @@ func (s *setting) bySaddle(ctx context.Context, r *place, norm2 float64, reason 
 	if err != nil {
 		return nil, err
 	}
-	var held system.Held
+	var held array.Held
 	var made system.System
 	on, by := "the vectors u with K u in the model's space, by equations", ""
 	if st == nil {
 		made, by, err = system.Saddle(ctx, s.p.Device, s.p.A, s.p.K, r.j, r.eta, norm2)
-		held.Hold(r.take())
+		held.Own(r.take())
 	} else {
 		made, by, err = system.SaddleOn(ctx, s.p.Device, st.on(s.p.Device), s.p.A, st.behind, st.rest.j, r.eta,
 			1/s.eta)
 		on = fmt.Sprintf("that of a part of r(K b), of dimension %d, and the equations of the others on it",
 			st.space.Dim())
 		reason = st.reason
-		held.Hold(st)
+		held.Own(st)
 	}
 	if err != nil {
 		held.Release()

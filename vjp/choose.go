@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
@@ -95,7 +96,7 @@ type structure struct {
 	asked  bool
 	on     linops.Restricted // A on the model's space, where A's structure offers it or it was needed
 
-	held system.Held // what the system refers to
+	held array.Held // what the system refers to
 	fit  system.Fit
 }
 
@@ -468,7 +469,7 @@ func (s *structure) factorJacobian() (made system.System, err error) {
 		return system.Zero(s.p.A, system.Exactly(0, 0)), nil
 	}
 	t := space.Span(dev.Put(r.Basis, r.Dim, s.dim))
-	s.held.Hold(t)
+	s.held.Own(t)
 	s.on, _ = linops.On(dev, s.p.A, t)
 	e := s.equations(t)
 	// Where J is diagonal coordinates are judged by the lengths of their own columns.

@@ -25,7 +25,7 @@ type linearization struct {
 	sensitive bool // the error of b may have changed the curvature
 	// model is that of the tangent space, nil where no basis of it is known.
 	model   *prox.Model
-	held    system.Held
+	held    array.Held
 	choices []Choice
 }
 
@@ -48,7 +48,7 @@ func implicit(a linops.Operator, s system.System, m *prox.Model, tol float64) *l
 // regularizer.
 func (l *linearization) belongs(at *solve.Point) {
 	if a, release := at.Detach(); release != nil {
-		l.held = append(system.Held{owned{a, release}}, l.held...)
+		l.held = append(array.Owning(owned{a, release}), l.held...)
 	}
 }
 

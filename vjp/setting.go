@@ -97,7 +97,7 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 	}
 	if m := l.model; s.seen != nil && !l.known.Known && m != nil && m.Diagonal != nil {
 		c := &oneStep{dev: dev, j: j, diagonal: m.Diagonal, seen: s.seen, eta: s.eta, d: d, p: dim}
-		l.held.Hold(c)
+		l.held.Own(c)
 		l.known.Control = c.improve
 	}
 	if err := dev.Err(); err != nil {
@@ -163,7 +163,7 @@ func (s *setting) at(ctx context.Context, v array.Batch) (l *linearization, j pr
 		return nil, nil, err
 	}
 	undo = nil
-	l.held.Hold(j)
+	l.held.Own(j)
 	return l, j, nil
 }
 
@@ -197,11 +197,11 @@ func newConfined(ctx context.Context, p Problem, t *solve.Tangent, tol float64) 
 		}
 	}
 	l := implicit(p.A, s, t.Model, tol)
-	l.held.Hold(t.Model.Space)
+	l.held.Own(t.Model.Space)
 	if t.Model.Curvature != nil {
-		l.held.Hold(t.Model.Curvature)
+		l.held.Own(t.Model.Curvature)
 	}
-	l.held.Hold(system.Batch{Batch: t.Bases[0]}, system.Batch{Batch: t.Bases[1]})
+	l.held.Hold(t.Bases[0], t.Bases[1])
 	where := Choice{Part: "space", Chosen: describe(p.A, t.Model), Reason: "the solver's iterates were in it"}
 	l.choices = []Choice{where, by}
 	return l, p.Device.Err()

@@ -74,7 +74,7 @@ func newSolver(p Problem, o Options, e solve.Entry, inner func(Problem, solve.Op
 		}
 		return &solver{s, p, o}, nil
 	}
-	if o.Derivative != Unrolled && p.A != nil && p.R != nil && p.Device != nil {
+	if o.Derivative != Unrolled {
 		if c := lowrank.ConnectedParts(p); c != nil {
 			return newParts(p, o, c, plain)
 		}

@@ -133,11 +133,11 @@ func (c *Centered) knowSparse(rows space.Rows, norms []float64) {
 	if len(full) > 0 {
 		columns := space.Transpose(withoutMeans(rows, means, full), p)
 		csr := linops.NewCSRBothWays(dev, d, p, space.Transpose(columns, d), columns)
-		c.Hold(array.Owned(csr))
+		c.Own(csr)
 		sparse = csr
 	}
 	s := linops.NewShifted(dev, sparse, left, right)
-	c.Hold(array.Owned(s))
+	c.Own(s)
 	known := linops.StructureOf(s)
 	c.structure.Storage = linops.Storage{Dense: c.structure.Dense, PickRows: known.PickRows, Shifted: known.Shifted}
 	c.structure.On, c.structure.ScaleColumns = known.On, known.ScaleColumns

@@ -46,7 +46,7 @@ type projection struct {
 func Project(m linops.Restricted, t space.Space, c float64) System {
 	d, _ := m.Dims()
 	n := float64(t.Dim())
-	return &projection{direct{Base{d, Exactly(n, n), Held{m}}}, m, t, c}
+	return &projection{direct{Base{d, Exactly(n, n), array.Owning(m)}}, m, t, c}
 }
 
 func (s *projection) Apply(_ context.Context, dst, w array.Batch, _ Goal, left []float64) error {
@@ -85,7 +85,7 @@ type bent struct {
 // inverse of I + eta Q to rounding errors.
 func Bend(m linops.Restricted, q prox.Curvature, eta float64) System {
 	d, _ := m.Dims()
-	return &bent{direct{Base{d: d, Held: Held{m}}}, m, q, eta}
+	return &bent{direct{Base{d: d, Held: array.Owning(m)}}, m, q, eta}
 }
 
 func (s *bent) Apply(_ context.Context, dst, w array.Batch, _ Goal, left []float64) error {

@@ -69,7 +69,7 @@ func (e *Equations) withoutDependent(ctx context.Context, dev array.Device, on o
 	inner, whole := space.Coordinates(dev, n, kept), space.Coordinates(dev, p, set)
 	m, _ := linops.On(dev, e.M, inner)
 	some.M, some.Space = m, whole
-	held := Held{m, inner, whole, e.M}
+	held := array.Owning(m, inner, whole, e.M)
 	within := onSpace{direct{Base{d: on.d, Held: held}}, m, whole, rank}
 	out := space.Coordinates(dev, n, left)
 	defer out.Release()

@@ -72,12 +72,12 @@ func Factor(ctx context.Context, dev array.Device, e Equations) (System, Fit, er
 	d, n := e.M.Dims()
 	if s := e.kronecker(dev); s != nil {
 		trace, frobenius2 := s.Traces()
-		on := onSpace{direct{Base{d: d, Held: Held{e.M}}}, e.M, e.Space, n}
+		on := onSpace{direct{Base{d: d, Held: array.Owning(e.M)}}, e.M, e.Space, n}
 		made := &inverted{onSpace: on}
-		var held Held
+		var held array.Held
 		columns, _ := s.M.Dims()
 		made.times, held = onDevice(dev, s, n/columns)
-		made.Hold(held)
+		made.Hold(held...)
 		made.know(dev, Conditioned(trace, frobenius2, s.Condition, d, n))
 		made.closed.Blocks = e.blocksOf(dev, s, n/columns)
 		return made, Fit{" by Cholesky's method on the columns", Sensitive(e.Q == nil, e.Optimality, s.Condition)}, nil
@@ -90,7 +90,7 @@ func Factor(ctx context.Context, dev array.Device, e Equations) (System, Fit, er
 		return nil, Fit{}, err
 	}
 	progress.From(ctx)(progress.Report{Stage: progress.Factorization, Steps: n})
-	on := onSpace{direct{Base{d: d, Held: Held{e.M}}}, e.M, e.Space, n}
+	on := onSpace{direct{Base{d: d, Held: array.Owning(e.M)}}, e.M, e.Space, n}
 	sizes := e.sizes(dev)
 	scale, fine := make([]float64, n), true
 	for i := range scale {
@@ -208,7 +208,7 @@ func newInverted(dev array.Device, on onSpace, e Equations, inverse *mat.Dense, 
 	s := &inverted{on, dev.Alloc(on.n, on.n), nil}
 	dev.Upload(s.inverse, inverse.RawMatrix().Data)
 	s.times = func(dst, t array.Batch) { dst.Device().Gemm(false, false, 1, t, s.inverse, 0, dst) }
-	s.Hold(Batch{s.inverse})
+	s.Hold(s.inverse)
 	s.know(dev, Conditioned(trace, frobenius2, condition, s.d, s.n))
 	return s, Fit{" by Cholesky's method", Sensitive(e.Q == nil, e.Optimality, condition)}, nil
 }
@@ -344,7 +344,7 @@ func newOrthogonalized(dev array.Device, on onSpace, e Equations, sizes []float6
 	rows := mat.DenseCopyOf(r.Q.T()).RawMatrix().Data[:r.Sure*on.d]
 	s := &orthogonalized{on, dev.Put(rows, r.Sure, on.d), mat.DenseCopyOf(r.Solution().Slice(0, on.n, 0, r.Sure))}
 	s.basic.Apply(func(i, _ int, v float64) float64 { return scale[i] * v }, s.basic)
-	s.Hold(Batch{s.image})
+	s.Hold(s.image)
 	s.closed = known
 	s.closed.Diagonal = func() ([]float64, error) { return columnProducts(dev, s.image, s.image) }
 	s.closed.DiagonalFlops = 2 * float64(s.image.K()) * float64(s.d)

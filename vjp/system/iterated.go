@@ -82,7 +82,7 @@ func Iterate(dev array.Device, m linops.Restricted, model *prox.Model, eta, tol 
 		pre = curvatureMap{model.Curvature}
 	}
 	s := newIterated(dev, m, pre, eta, tol)
-	s.Hold(m)
+	s.Own(m)
 	return s
 }
 
@@ -95,7 +95,7 @@ func IterateInProduct(dev array.Device, a linops.Operator, j prox.Derivative, et
 // contributes by itself is added to the images.
 func IterateReduced(dev array.Device, r solve.Reduced, tol float64) *Iterated {
 	s := newIterated(dev, r, reduced{r}, 1, tol)
-	s.Hold(r)
+	s.Own(r)
 	s.square, s.partial, s.apart, s.work, s.summed = r.Square, true, r.Apart, r.Work(), false
 	return s
 }
@@ -109,12 +109,8 @@ func (s *Iterated) Add(moving *linops.Places) {
 		apart(dst, w)
 	}
 	s.moving, s.work = moving.Len(), s.work+8*int64(s.d)
-	s.Hold(places{moving})
+	s.Hold(moving)
 }
-
-type places struct{ *linops.Places }
-
-func (p places) Release() { p.Free() }
 
 func (s *Iterated) Apply(ctx context.Context, dst, w array.Batch, goal Goal, left []float64) error {
 	goal.Form *= s.tighter
@@ -215,7 +211,7 @@ func (s *Iterated) node(ctx context.Context, form float64) (float64, error) {
 	c.pilot = true
 	if s.square == nil && s.pilot.images.IsZero() {
 		s.pilot.images = s.dev.Alloc(pilots, s.d)
-		s.Hold(Batch{s.pilot.images})
+		s.Hold(s.pilot.images)
 		c.dst = s.pilot.images
 	}
 	if err := c.iterate(ctx); err != nil {

@@ -147,12 +147,12 @@ func (e *Equations) block(g, k int, c *float64) (u []float64, ok bool) {
 }
 
 // onDevice returns the product with K^{-1} on the device, and what holds its memory.
-func onDevice(dev array.Device, s *kronecker.Inverse, k int) (times func(dst, t array.Batch), held Held) {
+func onDevice(dev array.Device, s *kronecker.Inverse, k int) (times func(dst, t array.Batch), held array.Held) {
 	p, _ := s.M.Dims()
 	shape, block := array.Shape{Rows: p, Cols: p}, array.Shape{Rows: p, Cols: k}
 	a := dev.Alloc(1, p*p)
 	dev.Upload(a, s.M.RawMatrix().Data)
-	held.Hold(Batch{a})
+	held.Hold(a)
 	if s.V == nil {
 		return func(dst, t array.Batch) { dst.Device().GemmEach(false, false, 1, a, shape, t, block, 0, dst) }, held
 	}
@@ -161,7 +161,7 @@ func onDevice(dev array.Device, s *kronecker.Inverse, k int) (times func(dst, t 
 	v, w := dev.Alloc(s.V.Dims()), dev.Alloc(s.V.Dims())
 	dev.Upload(v, s.V.RawMatrix().Data)
 	dev.Upload(w, tv.RawMatrix().Data)
-	held.Hold(Batch{v}, Batch{w})
+	held.Hold(v, w)
 	return func(dst, t array.Batch) {
 		dev := dst.Device()
 		dev.GemmEach(false, false, 1, a, shape, t, block, 0, dst)

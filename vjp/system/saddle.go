@@ -104,12 +104,12 @@ func SaddleOn(ctx context.Context, dev array.Device, on Stage, a, k linops.Opera
 	}
 	if by = "I"; s.q != nil {
 		by = "the factored curvature of the first equations' regularizer"
-		s.Hold(s.q)
+		s.Own(s.q)
 	}
 	image, _ := linops.On(dev, a, on.Space)
 	behind, _ := linops.On(dev, k, on.Space)
 	s.a, s.k = image, behind
-	s.Hold(image, behind)
+	s.Own(image, behind)
 	if err := dev.Err(); err != nil {
 		s.Release()
 		return nil, "", err
@@ -147,7 +147,7 @@ func Saddle(ctx context.Context, dev array.Device, a, k linops.Operator, j prox.
 			}
 		}
 		s.weights, by = dev.Put(host, 1, len(host)), "the lengths of the columns"
-		s.Hold(Batch{s.weights})
+		s.Hold(s.weights)
 	} else if by = "||A||"; normA2 > 0 {
 		s.scale = 1 / normA2
 	}

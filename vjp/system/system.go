@@ -3,7 +3,6 @@ package system
 import (
 	"context"
 	"math"
-	"slices"
 	"sync/atomic"
 
 	"surepipe/array"
@@ -102,41 +101,11 @@ func Exactly(trace, frobenius2 float64) Closed {
 	return Closed{Known: true, Trace: trace, Frobenius2: frobenius2, Low: trace, High: trace, Margin: math.Inf(1)}
 }
 
-// Resource is memory that somebody has to release.
-type Resource interface {
-	Bytes() int64
-	Release()
-}
-
-// Held are resources that are released together, the last first.
-type Held []Resource
-
-// Hold adds resources.
-func (h *Held) Hold(r ...Resource) { *h = append(*h, r...) }
-
-func (h Held) Bytes() (sum int64) {
-	for _, r := range h {
-		sum += r.Bytes()
-	}
-	return sum
-}
-
-func (h Held) Release() {
-	for _, r := range slices.Backward(h) {
-		r.Release()
-	}
-}
-
-// Batch is a batch as a resource.
-type Batch struct{ array.Batch }
-
-func (b Batch) Release() { b.Free() }
-
 // Base is what most systems have in common.
 type Base struct {
 	d      int
 	closed Closed
-	Held
+	array.Held
 }
 
 func (*Base) Inverse() func(dst, g array.Batch)     { return nil }

@@ -47,7 +47,7 @@ func IterateUnseen(dev array.Device, a linops.Operator, picked *linops.Picked, s
 	dev.Fill(u.ones, 1)
 	s := newIterated(dev, a, u, 1, tol)
 	s.square, s.first, s.summed, s.work = u.square, u.first, false, 8*int64(s.n)
-	s.Hold(Batch{u.ones}, Batch{u.inverse})
+	s.Hold(u.ones, u.inverse)
 	return s
 }
 
