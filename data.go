@@ -11,6 +11,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 	"surepipe/study"
 	"surepipe/study/request"
 )
@@ -102,11 +103,7 @@ func (a Arrays) Data() (Data, error) {
 	files := dataio.Memory{}
 	var all []dataio.Array
 	add := func(name string, shape []int, values []float64) error {
-		n := 1
-		for _, k := range shape {
-			n *= k
-		}
-		if n != len(values) {
+		if n := lists.Product(shape); n != len(values) {
 			return study.Errorf("array %q has %d values, expected %d, those of the shape %v", name, len(values), n,
 				shape)
 		}

@@ -2,6 +2,7 @@ package linops
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -39,7 +40,7 @@ func listed(n int, at []int, v []float64) func(most int) (space.Rows, bool) {
 			rows.Indices = rows.Indptr[:n]
 		}
 		if v == nil {
-			rows.Values = product.Constant(n, 1)
+			rows.Values = slices.Repeat([]float64{1}, n)
 		}
 		return rows, true
 	}

@@ -1,6 +1,6 @@
 package linops
 
-import "surepipe/linops/internal/product"
+import "slices"
 
 // RowNorms2 returns the squared lengths of the rows of A diag(s), or of A where s is nil, in a new slice: those of
 // matrices, dense or sparse, by their entries, also on top of each other and multiplied by numbers. For other operators
@@ -23,7 +23,7 @@ func (a *stack) rowNorms2(s []float64) []float64 {
 			if !known {
 				return nil
 			}
-			n = product.Constant(a.rows[i+1]-a.rows[i], mean)
+			n = slices.Repeat([]float64{mean}, a.rows[i+1]-a.rows[i])
 		}
 		out = append(out, n...)
 	}

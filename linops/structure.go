@@ -2,6 +2,7 @@ package linops
 
 import (
 	"context"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -288,7 +289,7 @@ func Complete(a Operator, s Structure) Structure {
 		}
 	}
 	if s.ColumnNorms2 == nil && s.Columns.Known {
-		s.ColumnNorms2 = func() []float64 { return product.Constant(p, s.Columns.Value) }
+		s.ColumnNorms2 = func() []float64 { return slices.Repeat([]float64{s.Columns.Value}, p) }
 	}
 	return s
 }

@@ -24,10 +24,7 @@ type chain struct{ first, end int }
 // order of a sweep's points: chain k has the points bounds[k] to bounds[k+1]-1. Each row of the grid
 // is split into chains of nearly equal length, of length at most points, or 0 for whole rows.
 func Chains(axes []int, length int) (bounds []int) {
-	row, total := axes[0], 1
-	for _, n := range axes {
-		total *= n
-	}
+	row, total := axes[0], lists.Product(axes)
 	parts := 1
 	if length > 0 {
 		parts = (row + length - 1) / length

@@ -273,7 +273,7 @@ func checkGaps(data Data) error {
 	if err := check.Dims("shape", data.Shape); err != nil {
 		return err
 	}
-	if check.Length(data.Shape) > math.MaxInt32 {
+	if lists.Product(data.Shape) > math.MaxInt32 {
 		return fmt.Errorf("array \"shape\" is %v, expected at most %d values in all", data.Shape, math.MaxInt32)
 	}
 	if err := check.Places("indices", data.Indices, data.Shape); err != nil || len(data.Shape) < 3 {

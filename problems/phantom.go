@@ -6,8 +6,8 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
+	"surepipe/internal/lists"
 	"surepipe/linops/imaging"
-	"surepipe/problems/internal/check"
 	"surepipe/problems/spec"
 )
 
@@ -64,7 +64,7 @@ func GenerateCT(angles, n int, seed uint64) ([]dataio.Array, error) {
 	dev := array.NewHost()
 	defer dev.Close()
 	mu := spec.ImageOf(dev, a, image)
-	sigma := check.MaxAbs(mu) / 100
+	sigma := lists.MaxAbs(mu) / 100
 	sigma2 := sigma * sigma
 	shape := []int{angles, n}
 	return []dataio.Array{

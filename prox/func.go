@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox/internal/vector"
 )
 
@@ -120,7 +121,7 @@ func (p *function) differences() func(dst, v, z []float64, t float64) {
 			size = t
 		}
 		h := differenceStep * size
-		at, below = vector.Grow(at, len(v)), vector.Grow(below, len(v))
+		at, below = lists.Resize(at, len(v)), lists.Resize(below, len(v))
 		evaluate := func(to []float64, h float64) error {
 			for i, x := range v {
 				at[i] = x + h*(z[i]/length)

@@ -53,7 +53,7 @@ func NewGroupLinf(_ array.Device, p int, lambda float64, groups [][]int, w []flo
 		return nil, err
 	}
 	q := &groupLinf{groups: all}
-	all.norm, all.dual, all.make = vector.Largest, vector.Total, NewGroupLinf
+	all.norm, all.dual, all.make = lists.MaxAbs, vector.Total, NewGroupLinf
 	q.Is.Value = q.value
 	return q, nil
 }

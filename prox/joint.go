@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 	"surepipe/prox/internal/vector"
 )
@@ -155,10 +156,10 @@ func (p *jointL2) dualScale(_, g array.Batch, _ float64) float64 {
 	if !elsewhere(g) {
 		x := vector.OnHost(g)
 		squares := parallel.Shares(p.groups(), func(lo, hi int) (most float64) {
-			p.products(x, x, lo, hi, func(squares, _ []float64) { most = max(most, vector.Largest(squares)) })
+			p.products(x, x, lo, hi, func(squares, _ []float64) { most = max(most, lists.MaxAbs(squares)) })
 			return most
 		})
-		return vector.Ratio(p.lambda, math.Sqrt(vector.Largest(squares)))
+		return vector.Ratio(p.lambda, math.Sqrt(lists.MaxAbs(squares)))
 	}
 	q := g.Device().Alloc(1, p.n)
 	defer q.Free()

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+
+	"surepipe/internal/lists"
 )
 
 // Packed is a list of numbers of 32 bits, in a unit of their own: a power of two, so that the
@@ -20,10 +22,7 @@ type Packed struct {
 
 // Pack rounds the numbers.
 func Pack(x []float64) Packed {
-	largest := 0.0
-	for _, v := range x {
-		largest = max(largest, math.Abs(v))
-	}
+	largest := lists.MaxAbs(x)
 	p := Packed{Unit: 1, Numbers: make([]float32, len(x))}
 	if largest > 0 && !math.IsInf(largest, 0) && !math.IsNaN(largest) {
 		_, exponent := math.Frexp(largest)

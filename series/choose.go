@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"surepipe/internal/lists"
 	"surepipe/progress"
 )
 
@@ -133,7 +134,7 @@ func (p *part) Shape() Shape {
 
 func (p *part) Slice(dst []float64, z int) error {
 	shape := p.Source.Shape()
-	p.whole = sized(p.whole, shape.slice())
+	p.whole = lists.Resize(p.whole, shape.slice())
 	if err := p.Source.Slice(p.whole, p.at[2]+z); err != nil {
 		return err
 	}

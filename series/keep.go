@@ -7,6 +7,8 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
+
+	"surepipe/internal/lists"
 )
 
 // kept is a series without what p columns of a design explain, in N - p coordinates: with a full orthogonal matrix
@@ -71,7 +73,7 @@ func (k *kept) Shape() Shape {
 
 func (k *kept) Slice(dst []float64, z int) error {
 	shape := k.Source.Shape()
-	k.courses, k.turned = sized(k.courses, shape.slice()), sized(k.turned, shape.slice())
+	k.courses, k.turned = lists.Resize(k.courses, shape.slice()), lists.Resize(k.turned, shape.slice())
 	if err := k.Source.Slice(k.courses, z); err != nil {
 		return err
 	}
@@ -105,7 +107,7 @@ func (k *kept) turn(dst, courses []float64, trans blas.Transpose) {
 // each voxel, twice that of complex values.
 func (k *kept) restore(s *Slice, sigma []float64) (df, risk float64, err error) {
 	shape := k.Source.Shape()
-	k.courses, k.turned = sized(k.courses, shape.slice()), sized(k.turned, shape.slice())
+	k.courses, k.turned = lists.Resize(k.courses, shape.slice()), lists.Resize(k.turned, shape.slice())
 	if err := k.Source.Slice(k.courses, s.Z); err != nil {
 		return 0, 0, err
 	}

@@ -8,6 +8,8 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack"
 	"gonum.org/v1/gonum/lapack/lapack64"
+
+	"surepipe/internal/lists"
 )
 
 // spectrum is the memory for a patch X, m x n and row-major, and its singular values, by the eigenvectors of the
@@ -31,21 +33,15 @@ type spectrum struct {
 	work    []float64
 }
 
-func sized(x []float64, n int) []float64 {
-	if cap(x) < n {
-		return make([]float64, n)
-	}
-	return x[:n]
-}
-
 // reset takes a patch of m x n, whose values the caller then sets.
 func (w *spectrum) reset(m, n, copies int) {
 	w.m, w.n, w.copies = m, n, copies
 	side, k := min(m, n), w.shorter()
-	w.x, w.out, w.left = sized(w.x, m*n), sized(w.out, m*n), sized(w.left, max(m, n)*side)
-	w.gram, w.work = sized(w.gram, side*side), sized(w.work, eigenWork(side))
-	w.values, w.f, w.mean, w.slope = sized(w.values, side), sized(w.f, k), sized(w.mean, k), sized(w.slope, k)
-	w.rows, w.q, w.kept = sized(w.rows, m), sized(w.q, m/copies), sized(w.kept, copies*n)
+	w.x, w.out, w.left = lists.Resize(w.x, m*n), lists.Resize(w.out, m*n), lists.Resize(w.left, max(m, n)*side)
+	w.gram, w.work = lists.Resize(w.gram, side*side), lists.Resize(w.work, eigenWork(side))
+	w.values, w.f = lists.Resize(w.values, side), lists.Resize(w.f, k)
+	w.mean, w.slope = lists.Resize(w.mean, k), lists.Resize(w.slope, k)
+	w.rows, w.q, w.kept = lists.Resize(w.rows, m), lists.Resize(w.q, m/copies), lists.Resize(w.kept, copies*n)
 	w.s = w.values[side-k:]
 }
 

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/space"
@@ -236,11 +237,7 @@ func (n *newton) balanced() float64 {
 }
 
 func normals(rng *rand.Rand, n int) []float64 {
-	x := make([]float64, n)
-	for i := range x {
-		x[i] = rng.NormFloat64()
-	}
-	return x
+	return lists.Make(n, func(int) float64 { return rng.NormFloat64() })
 }
 
 // size is that of the numbers from which v is computed.

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 	"surepipe/internal/stored"
 )
 
@@ -305,7 +306,7 @@ func (s *store) chunksOfVersion4(c *cursor, n int) []byte {
 		fail("keeps its chunks as HDF5 1.10 does with libver='latest' (index %d), which is not supported: write "+
 			"it with libver='earliest'", index)
 	}
-	size, mask := length(chunk)*s.kind.Size, uint64(0)
+	size, mask := lists.Product(chunk)*s.kind.Size, uint64(0)
 	if flags&singleFiltered != 0 {
 		size, mask = c.length(), c.uint(4)
 	}
@@ -315,14 +316,6 @@ func (s *store) chunksOfVersion4(c *cursor, n int) []byte {
 		s.put(out, s.unpack(s.f.bytes(at, size), mask, chunk), chunk, make([]int, len(chunk)))
 	}
 	return out
-}
-
-func length(shape []int) int {
-	n := 1
-	for _, k := range shape {
-		n *= k
-	}
-	return n
 }
 
 func (s *store) chunks(out []byte, at uint64, chunk []int) {

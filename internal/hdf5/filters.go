@@ -5,6 +5,8 @@ import (
 	"compress/zlib"
 	"encoding/binary"
 	"io"
+
+	"surepipe/internal/lists"
 )
 
 type filter struct {
@@ -49,7 +51,7 @@ func (c *cursor) filters() (all []filter) {
 
 // unpack undoes the filters in reverse order, except for those in the mask.
 func (s *store) unpack(b []byte, mask uint64, chunk []int) []byte {
-	want := length(chunk) * s.kind.Size
+	want := lists.Product(chunk) * s.kind.Size
 	for i := len(s.filters) - 1; i >= 0; i-- {
 		if i < 32 && mask&(1<<i) != 0 {
 			continue

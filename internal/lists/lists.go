@@ -1,7 +1,9 @@
-// Package lists makes lists from others. None of its results shares memory with an argument.
+// Package lists makes lists from others, and numbers from lists. But for [Resize], no result shares memory with an
+// argument.
 package lists
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -57,6 +59,32 @@ func Pick[T any](values []T, places []int) []T {
 		some[k] = values[at]
 	}
 	return some
+}
+
+// Resize is x with room for n values, in its own memory where that is large enough. What the values are is not defined.
+func Resize[T any](x []T, n int) []T {
+	if cap(x) < n {
+		return make([]T, n)
+	}
+	return x[:n]
+}
+
+// Product is that of the numbers, 1 of none: of the lengths of axes it is the number of an array's entries.
+func Product(of []int) int {
+	n := 1
+	for _, k := range of {
+		n *= k
+	}
+	return n
+}
+
+// MaxAbs is the largest absolute value, 0 of none; NaN where there is one.
+func MaxAbs(x []float64) float64 {
+	most := 0.0
+	for _, v := range x {
+		most = max(most, math.Abs(v))
+	}
+	return most
 }
 
 // Smallest is values[k] as if they were sorted, in time proportional to their number. It changes their order. None is

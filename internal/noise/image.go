@@ -46,10 +46,7 @@ func Planes(y []float64, shape []int) *Image {
 // polynomials at these pixels in the order of their degrees. They are white where the noise is; the last 21 stand
 // for the highest frequencies, and the first 6, to which slopes and curvature add alone, for the lowest.
 func Gapped(y []float64, places, shape []int) *Image {
-	pixels := 1
-	for _, n := range shape {
-		pixels *= n
-	}
+	pixels := lists.Product(shape)
 	whole, seen := slices.Repeat([]float64{stat.Mean(y, nil)}, pixels), make([]bool, pixels)
 	for k, at := range places {
 		whole[at], seen[at] = y[k], true

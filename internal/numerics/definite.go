@@ -90,3 +90,14 @@ func Unit(length float64) float64 {
 	}
 	return math.Ldexp(1, -e)
 }
+
+// Sign is -1, 0 or 1.
+func Sign(a float64) float64 {
+	switch {
+	case a > 0:
+		return 1
+	case a < 0:
+		return -1
+	}
+	return 0
+}

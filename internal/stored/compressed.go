@@ -123,8 +123,8 @@ func (m *Matrix) Entries(e *Entries, from, to int) {
 	c := m.sparse
 	first, end := c.indptr[from], c.indptr[to]
 	n := int(end - first)
-	e.Indptr = resized(e.Indptr, to-from+1)
-	e.Indices, e.Values = resized(e.Indices, n), resized(e.Values, n)
+	e.Indptr = lists.Resize(e.Indptr, to-from+1)
+	e.Indices, e.Values = lists.Resize(e.Indices, n), lists.Resize(e.Values, n)
 	for i := range e.Indptr {
 		e.Indptr[i] = int(c.indptr[from+i] - first)
 	}
@@ -133,13 +133,6 @@ func (m *Matrix) Entries(e *Entries, from, to int) {
 		lo, hi := k*chunkEntries, min((k+1)*chunkEntries, n)
 		c.decode(e, indices, values, lo, hi)
 	})
-}
-
-func resized[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
 }
 
 func (m *Matrix) part(k, from, to int) []byte {

@@ -3,6 +3,7 @@ package imaging
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"surepipe/array"
 	"surepipe/internal/lists"
@@ -61,7 +62,7 @@ func (a *Coils) Load(dev array.Device) {
 		return
 	}
 	pairs, maps := newComplexPairs(&a.twin, dev, a.n), newFactors(&a.twin, dev, a.coils, a.maps)
-	ones := a.put(dev, product.Constant(a.coils, 1))
+	ones := a.put(dev, slices.Repeat([]float64{1}, a.coils))
 	a.on = func(dst, src array.Batch, do action) {
 		dev := dst.Device()
 		if do.kind == doNormal {

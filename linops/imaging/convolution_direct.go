@@ -7,8 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
-	"surepipe/linops/internal/product"
 	"surepipe/linops/internal/simd"
 )
 
@@ -134,7 +134,7 @@ func (c *correlation) whole(line *correlationLine, dst, src []float64, lo, hi in
 // separable sums every row along, and these sums down.
 func (c *correlation) separable(line *correlationLine, dst, src []float64, lo, hi int) {
 	n := hi - lo + len(c.u) - 1
-	line.summed = product.Resize(line.summed, n*c.cols)
+	line.summed = lists.Resize(line.summed, n*c.cols)
 	for y := range n {
 		to := line.summed[y*c.cols : (y+1)*c.cols]
 		at, ok := c.source(lo - c.up + y)

@@ -9,7 +9,6 @@ import (
 	"surepipe/array"
 	"surepipe/internal/parallel"
 	"surepipe/linops"
-	"surepipe/linops/internal/product"
 )
 
 // Fourier takes samples of the two-dimensional discrete Fourier transform of images, as a scanner for
@@ -124,7 +123,7 @@ func (a *Fourier) describe() linops.Structure {
 	}
 	s := linops.Structure{
 		Norm2:        linops.Known(hi),
-		ColumnNorms2: func() []float64 { return product.Constant(a.p, float64(a.places)/float64(n)) },
+		ColumnNorms2: func() []float64 { return slices.Repeat([]float64{float64(a.places) / float64(n)}, a.p) },
 		SolveNormal:  a.solveNormal,
 	}
 	if lo == hi {

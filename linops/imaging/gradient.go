@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
@@ -81,14 +82,9 @@ func NewDifference2D(rows, cols int) *Gradient { return NewGradient([]int{rows, 
 // order, all of them where axes is nil. It panics where the shape or the axes are not such.
 func NewGradient(shape, axes []int, edge Edge) *Gradient {
 	if axes == nil {
-		for a := range shape {
-			axes = append(axes, a)
-		}
+		axes = lists.Upto(len(shape))
 	}
-	n := 1
-	for _, m := range shape {
-		n *= m
-	}
+	n := lists.Product(shape)
 	if len(shape) == 0 || len(axes) == 0 || n <= 0 || slices.Min(shape) < 1 || edge < Reflecting || edge > Open {
 		panic(fmt.Sprintf("linops: differences of an array of shape %v along axes %v with edges %v", shape, axes, edge))
 	}
@@ -99,10 +95,7 @@ func NewGradient(shape, axes []int, edge Edge) *Gradient {
 			panic(fmt.Sprintf("linops: differences along axes %v of an array with %d axes, want increasing "+
 				"axes from 0", axes, len(shape)))
 		}
-		inner := 1
-		for _, m := range shape[a+1:] {
-			inner *= m
-		}
+		inner := lists.Product(shape[a+1:])
 		g.length, g.inner = append(g.length, shape[a]), append(g.inner, inner)
 		g.at = append(g.at, g.at[i]+n/(shape[a]*inner)*g.run(i))
 	}

@@ -5,6 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
@@ -68,7 +69,7 @@ func ballPart(s *simd.BallStep, rows, from, to int) float64 {
 	m := ballMemory.Get().(*[]float64)
 	n := s.Row
 	apart := n + ballPad
-	*m = product.Resize(*m, 4*apart+s.Apart)
+	*m = lists.Resize(*m, 4*apart+s.Apart)
 	l := simd.BallRow{Down: (*m)[:n], Along: (*m)[apart:][:n], Squares: (*m)[2*apart:][:n], Primal: (*m)[3*apart:]}
 	sum := 0.0
 	for r := from; r < to; r++ {

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 	"surepipe/linops/internal/product"
 )
@@ -45,12 +46,12 @@ func (p *Projection) onHost(dst, src array.Batch, way actionKind) {
 // project maps w.count vectors in the given number of lanes.
 func (w *projectionWork) project(way actionKind, width int) {
 	p := w.p
-	sums := product.Resize(w.upright.sums, p.d*width)
+	sums := lists.Resize(w.upright.sums, p.d*width)
 	w.upright.level, w.upright.lines, w.upright.width = false, p.rows, p.cols
 	w.level.level, w.level.lines, w.level.width = true, p.cols, p.rows
 	for _, s := range []*pass{&w.upright, &w.level} {
 		s.rays, s.way, s.lanes, s.sums = p.rays, way, width, sums
-		s.plane = product.Resize(s.plane, s.lines*(s.width+2)*width)
+		s.plane = lists.Resize(s.plane, s.lines*(s.width+2)*width)
 	}
 	parallel.For(p.rows+p.cols, w.layLine)
 	parallel.Ranges(p.d, raysPerPart, w.layRays)

@@ -320,7 +320,7 @@ func (w *undecimatedWork) mergeLine(i int) {
 		simd.Sum(to, a.gBack, x, 1<<w.level, false)
 		return
 	}
-	buffer.x = product.Resize(buffer.x, a.length+a.extended(w.level))
+	buffer.x = lists.Resize(buffer.x, a.length+a.extended(w.level))
 	v := buffer.x[:a.length]
 	part := waveletLine{x: buffer.x[a.length:]}
 	w.sumDown(v, a.gBack, w.down, i+before, false)
@@ -340,7 +340,7 @@ func (w *undecimatedWork) mergeAllLine(i int) {
 		simd.Sum(to, a.hBack, a.wrapped(buffer, w.averages, before, w.level), 1<<w.level, true)
 		return
 	}
-	buffer.x = product.Resize(buffer.x, a.length+a.extended(w.level))
+	buffer.x = lists.Resize(buffer.x, a.length+a.extended(w.level))
 	v := buffer.x[:a.length]
 	part := waveletLine{x: buffer.x[a.length:]}
 	w.sumDown(v, a.hBack, w.averages, i+before, false)
@@ -359,7 +359,7 @@ func (a *Undecimated) extended(level int) int { return a.length + (len(a.h)-1)<<
 
 // wrapped is the circular line x from an entry on, in buffer.
 func (a *Undecimated) wrapped(buffer *waveletLine, x []float64, from, level int) []float64 {
-	buffer.x = product.Resize(buffer.x, a.extended(level))
+	buffer.x = lists.Resize(buffer.x, a.extended(level))
 	to := buffer.x
 	for at, k := wrap(from, len(x)), 0; k < len(to); at = 0 {
 		k += copy(to[k:], x[at:])

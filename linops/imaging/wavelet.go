@@ -184,11 +184,11 @@ func (a *Wavelet) vector(dst, src []float64, do action, shared bool) {
 	w := a.images.Get().(*waveletWork)
 	defer a.images.Put(w)
 	if !a.oneD {
-		w.between = product.Resize(w.between, a.rows*a.cols)
+		w.between = lists.Resize(w.between, a.rows*a.cols)
 	}
 	back := do.kind == doAdjoint
 	if a.pads() {
-		w.padded = product.Resize(w.padded, a.rows*a.cols)
+		w.padded = lists.Resize(w.padded, a.rows*a.cols)
 		if back {
 			a.transform(w, w.padded, src, true, shared)
 			for i := range a.height {
@@ -243,7 +243,7 @@ func (s waveletStep) alongRows(to, from []float64) {
 	a := s.a
 	r, c := a.size(s.level)
 	pooled(&a.lines, s.shared, r, parallel.Rows(c), func(line *waveletLine, lo, hi int) {
-		line.x = product.Resize(line.x, 2*(c+len(a.h)))
+		line.x = lists.Resize(line.x, 2*(c+len(a.h)))
 		for at := lo * a.cols; at < hi*a.cols; at += a.cols {
 			if s.back {
 				a.merge(to[at:][:c], from[at:][:c], line.x)

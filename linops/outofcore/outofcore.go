@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/linops/internal/product"
 	"surepipe/space"
@@ -317,7 +318,7 @@ func (a *OutOfCore) center(z array.Batch) {
 		for _, v := range row {
 			sum += v
 		}
-		if mean := sum / float64(len(row)); math.Abs(mean) > centeredAlready*maxAbs(row) {
+		if mean := sum / float64(len(row)); math.Abs(mean) > centeredAlready*lists.MaxAbs(row) {
 			for j := range row {
 				row[j] -= mean
 			}
@@ -329,14 +330,6 @@ func (a *OutOfCore) center(z array.Batch) {
 // centeredAlready is the mean, relative to the largest value, that rounding errors leave: such a
 // vector is kept as it is.
 const centeredAlready = 0x1p-50
-
-func maxAbs(x []float64) float64 {
-	most := 0.0
-	for _, v := range x {
-		most = max(most, math.Abs(v))
-	}
-	return most
-}
 
 func (a *OutOfCore) onSpace(dev array.Device, t space.Space) linops.Restricted {
 	f := t.Form()

@@ -8,6 +8,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/problems/internal/check"
 )
@@ -122,7 +123,7 @@ func (b *builder) build() error {
 		return err
 	}
 	p := b.parts
-	p.Targets = b.targets(check.Length(a.rows), check.Length(a.cols))
+	p.Targets = b.targets(lists.Product(a.rows), lists.Product(a.cols))
 	measured := a
 	if a, err = b.signal(a); err != nil {
 		return err
@@ -184,7 +185,7 @@ func checkWeights(a dataio.Array, d int) error {
 		func(w float64) bool { return w >= 0 })); err != nil {
 		return err
 	}
-	most := check.MaxAbs(a.Data)
+	most := lists.MaxAbs(a.Data)
 	if most == 0 {
 		return fmt.Errorf("array %q is 0 everywhere, expected some positive weights", a.Name)
 	}

@@ -13,8 +13,8 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/design"
+	"surepipe/internal/lists"
 	"surepipe/internal/stored"
-	"surepipe/problems/internal/check"
 )
 
 // StoredOrSparse is the matrix of an array of a file where open leaves it there, or where it is sparse; the zero
@@ -110,10 +110,10 @@ func pickComplex(a, mask dataio.Array, places []int) (dataio.Array, error) {
 		return a, fmt.Errorf("array %q has shape %s, expected %s, the shape of \"where\", or several of these",
 			a.Name, ndarray.ShapeString(a.Shape[:rank]), ndarray.ShapeString(mask.Shape))
 	}
-	whole := check.Length(mask.Shape)
+	whole := lists.Product(mask.Shape)
 	picked := a
 	picked.Shape = append(slices.Clone(a.Shape[:from]), len(places), 2)
-	picked.Data = make([]float64, 0, check.Length(picked.Shape))
+	picked.Data = make([]float64, 0, lists.Product(picked.Shape))
 	for at := 0; at < len(a.Data); at += 2 * whole {
 		for _, c := range places {
 			picked.Data = append(picked.Data, a.Data[at+2*c], a.Data[at+2*c+1])

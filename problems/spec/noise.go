@@ -13,7 +13,6 @@ import (
 	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/linops/imaging"
-	"surepipe/problems/internal/check"
 )
 
 // A Noise says how the noise of y is not white, in a specification's key noise. y and the operator
@@ -189,7 +188,7 @@ func whitenArray(by func(*builder, dataio.Array, []int, bool) (linops.Operator, 
 }
 
 func (b *builder) byVariances(a dataio.Array, shape []int, pairs bool) (linops.Operator, error) {
-	d := check.Length(shape)
+	d := lists.Product(shape)
 	each := 1
 	if pairs && 2*len(a.Data) == d {
 		each = 2
@@ -215,7 +214,7 @@ func (b *builder) byCovariance(a dataio.Array, shape []int, pairs bool) (linops.
 	} else {
 		a = a.WithImaginary()
 	}
-	d, k := check.Length(shape), 0
+	d, k := lists.Product(shape), 0
 	if pairs {
 		d /= 2
 	}

@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 	"surepipe/linops"
-	"surepipe/problems/internal/check"
 )
 
 // operatorKind is a kind of operator in specifications: a row of the table that help, parser and errors read.
@@ -154,13 +154,13 @@ func (b *builder) operator(n *operatorNode, rows, cols []int) (built, error) {
 		return built{}, b.At(n.line, err)
 	}
 	d, p := a.op.Dims()
-	if rows != nil && d != check.Length(rows) {
+	if rows != nil && d != lists.Product(rows) {
 		return built{}, b.Errorf(n.line, "%s has %d rows, expected %d, because its output has shape %s", n.name, d,
-			check.Length(rows), ndarray.ShapeString(rows))
+			lists.Product(rows), ndarray.ShapeString(rows))
 	}
-	if cols != nil && p != check.Length(cols) {
+	if cols != nil && p != lists.Product(cols) {
 		return built{}, b.Errorf(n.line, "%s has %d columns, expected %d, because its input has shape %s", n.name, p,
-			check.Length(cols), ndarray.ShapeString(cols))
+			lists.Product(cols), ndarray.ShapeString(cols))
 	}
 	return a, nil
 }
@@ -186,9 +186,9 @@ func (a *operatorArguments) square(rows, cols []int) ([]int, error) {
 	own := a.Shape("shape")
 	// A shape that does not fit is rejected before memory is allocated for it.
 	for _, known := range [][]int{rows, cols} {
-		if own != nil && known != nil && check.Length(own) != check.Length(known) {
+		if own != nil && known != nil && lists.Product(own) != lists.Product(known) {
 			return nil, fmt.Errorf("%s has shape %s, expected %d entries as in shape %s", a.name,
-				ndarray.ShapeString(own), check.Length(known), ndarray.ShapeString(known))
+				ndarray.ShapeString(own), lists.Product(known), ndarray.ShapeString(known))
 		}
 	}
 	for _, shape := range [][]int{own, rows, cols} {
@@ -239,6 +239,6 @@ var identityOperator = operatorKind{
 	parameters: []Parameter{ownShape},
 	build: func(a *operatorArguments, rows, cols []int) (built, error) {
 		shape, err := a.square(rows, cols)
-		return built{op: linops.Identity(check.Length(shape)), rows: shape, cols: shape}, err
+		return built{op: linops.Identity(lists.Product(shape)), rows: shape, cols: shape}, err
 	},
 }

@@ -5,7 +5,6 @@ import (
 
 	"surepipe/internal/lists"
 	"surepipe/linops"
-	"surepipe/problems/internal/check"
 )
 
 var adjointOperator = operatorKind{
@@ -124,7 +123,7 @@ var sumOperator = operatorKind{
 func side(shapes [][]int) []int {
 	total, equal := 0, true
 	for _, shape := range shapes {
-		total += check.Length(shape)
+		total += lists.Product(shape)
 		equal = equal && slices.Equal(shape, shapes[0])
 	}
 	if equal && len(shapes) > 1 {

@@ -12,7 +12,6 @@ import (
 	"surepipe/internal/stored"
 	"surepipe/linops"
 	"surepipe/linops/imaging"
-	"surepipe/problems/internal/check"
 )
 
 // held is an operator of the given sides, unless there is an error. What it holds is on the device until the problem
@@ -110,10 +109,10 @@ func buildProjection(a *operatorArguments, rows, cols []int) (built, error) {
 		}
 		detectors = rows[len(rows)-1]
 	}
-	if n := count * detectors; rows != nil && check.Length(rows) != n {
+	if n := count * detectors; rows != nil && lists.Product(rows) != n {
 		return built{}, fmt.Errorf("projection at %d angles with %d detectors has %d values, expected %d as in "+
 			"shape %s: a row for each angle; transpose y that has a column for each", count, detectors, n,
-			check.Length(rows), ndarray.ShapeString(rows))
+			lists.Product(rows), ndarray.ShapeString(rows))
 	}
 	const ray = 5 * 8 // bytes
 	if err := stored.Fits(fmt.Sprintf("a projection at %d angles with %d detectors", count, detectors),
@@ -230,17 +229,17 @@ var fourierOperator = operatorKind{
 		d, p := op.Dims()
 		images := 1
 		switch {
-		case rows != nil && check.Length(rows)%d != 0:
+		case rows != nil && lists.Product(rows)%d != 0:
 			return built{}, fmt.Errorf("fourier has %d complex samples, because array %q is not 0 at so many places; "+
-				"expected a divisor of the %d real numbers in shape %s", len(places), mask.Name, check.Length(rows),
+				"expected a divisor of the %d real numbers in shape %s", len(places), mask.Name, lists.Product(rows),
 				ndarray.ShapeString(rows))
 		case rows != nil:
-			images = check.Length(rows) / d
-		case cols != nil && check.Length(cols)%p != 0:
+			images = lists.Product(rows) / d
+		case cols != nil && lists.Product(cols)%p != 0:
 			return built{}, fmt.Errorf("fourier transforms images of shape %s, expected a divisor of the %d real "+
-				"numbers in shape %s", ndarray.ShapeString(in), check.Length(cols), ndarray.ShapeString(cols))
+				"numbers in shape %s", ndarray.ShapeString(in), lists.Product(cols), ndarray.ShapeString(cols))
 		case cols != nil:
-			images = check.Length(cols) / p
+			images = lists.Product(cols) / p
 		}
 		if images <= 1 {
 			return one, nil

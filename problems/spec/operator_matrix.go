@@ -114,7 +114,7 @@ func newDense(dev array.Device, x *mat.Dense, name string) (*linops.Dense, error
 	most := make([]float64, d) // NaN or Inf where a row has one
 	parallel.Ranges(d, parallel.Rows(p), func(from, to int) {
 		for i := from; i < to; i++ {
-			most[i] = check.MaxAbs(x.RawRowView(i))
+			most[i] = lists.MaxAbs(x.RawRowView(i))
 		}
 	})
 	largest := 0.0
@@ -131,7 +131,7 @@ func newDense(dev array.Device, x *mat.Dense, name string) (*linops.Dense, error
 }
 
 func newSparse(dev array.Device, x *dataio.Sparse, name string) (*linops.CSR, error) {
-	if err := check.Scale(name, check.MaxAbs(x.Values)); err != nil {
+	if err := check.Scale(name, lists.MaxAbs(x.Values)); err != nil {
 		return nil, err
 	}
 	a, err := linops.NewCSR(dev, x.Rows, x.Cols, x.IndPtr, x.Indices, x.Values)
@@ -179,7 +179,7 @@ var selectionOperator = operatorKind{
 			return built{}, fmt.Errorf("array %q has %d values, expected %d, because the selection's output "+
 				"has shape %s", indices.Name, len(places), rows[0], ndarray.ShapeString(rows))
 		}
-		op, err := linops.NewSelection(a.dev, check.Length(shape), places)
+		op, err := linops.NewSelection(a.dev, lists.Product(shape), places)
 		if err != nil {
 			return built{}, Trim(err)
 		}
@@ -224,7 +224,7 @@ var diagonalOperator = operatorKind{
 			return built{}, err
 		}
 		shape := w.Shape
-		if known, err := a.square(rows, cols); err == nil && check.Length(known) == check.Length(shape) {
+		if known, err := a.square(rows, cols); err == nil && lists.Product(known) == lists.Product(shape) {
 			shape = known
 		}
 		op := linops.NewDiagonal(a.dev, w.Data)

@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"surepipe/array"
-	"surepipe/problems/internal/check"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 )
 
@@ -42,7 +42,7 @@ type Block struct {
 }
 
 // Len is the number of its entries.
-func (b Block) Len() int { return check.Length(b.Shape) }
+func (b Block) Len() int { return lists.Product(b.Shape) }
 
 // Weights are the values of the weights by name.
 type Weights map[string]float64

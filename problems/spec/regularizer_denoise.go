@@ -8,10 +8,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 	"surepipe/internal/numerics"
 	"surepipe/linops"
 	"surepipe/linops/imaging"
-	"surepipe/problems/internal/check"
 	"surepipe/prox"
 	"surepipe/prox/denoise"
 )
@@ -248,7 +248,7 @@ func largestRatio(f *imaging.Undecimated, units, g []float64) float64 {
 	ratios := make([]float64, f.Bands()*lines)
 	f.Filter(make([]float64, len(g)), g, func(band, line int, z []float64) {
 		if units[band] > 0 {
-			ratios[band*lines+line] = check.MaxAbs(z) / units[band]
+			ratios[band*lines+line] = lists.MaxAbs(z) / units[band]
 		}
 	})
 	return slices.Max(ratios)

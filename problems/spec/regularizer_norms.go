@@ -14,7 +14,6 @@ import (
 	"surepipe/array"
 	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/lists"
-	"surepipe/problems/internal/check"
 	"surepipe/prox"
 	"surepipe/prox/clustered"
 	"surepipe/prox/lowrank"
@@ -67,7 +66,7 @@ var l1Regularizer = RegularizerKind{
 	},
 }
 
-func dualOfL1(g []float64) (float64, error) { return check.MaxAbs(g), nil }
+func dualOfL1(g []float64) (float64, error) { return lists.MaxAbs(g), nil }
 
 // averages stands for the coordinates that are the coarsest averages of a transform.
 const averages = "averages"
@@ -285,7 +284,7 @@ var nuclearRegularizer = RegularizerKind{
 		if own := a.Shape("shape"); own != nil {
 			shape = own
 		}
-		if len(shape) != 2 || check.Length(shape) != in.Len() {
+		if len(shape) != 2 || lists.Product(shape) != in.Len() {
 			return Penalty{}, fmt.Errorf("nuclear of an array of shape %s, expected a matrix with %d entries, as "+
 				"nuclear: {weight: lambda, shape: [m, n]}", ndarray.ShapeString(shape), in.Len())
 		}

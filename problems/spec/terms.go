@@ -3,8 +3,8 @@ package spec
 import (
 	"go.yaml.in/yaml/v3"
 
+	"surepipe/internal/lists"
 	"surepipe/linops"
-	"surepipe/problems/internal/check"
 )
 
 // term is one r_k(K_k b) of a specification's terms.
@@ -52,7 +52,7 @@ func (b *builder) behind(cols, averages []int) ([]*Penalty, error) {
 	var all []*Penalty
 	var ops []linops.Operator
 	for _, t := range b.terms {
-		in, op := Block{cols, averages}, linops.Identity(check.Length(cols))
+		in, op := Block{cols, averages}, linops.Identity(lists.Product(cols))
 		var parts []Block
 		if t.operator != nil {
 			k, err := b.operator(t.operator, nil, cols)
@@ -95,7 +95,7 @@ func (b *builder) signal(a built) (built, error) {
 		p.Signal, p.SignalShape, p.SignalComplex = w.op, a.cols, isComplex
 		return multiply([]built{a, w}), nil
 	case b.Spec.terms != nil && b.Spec.operator.matrix == nil && !linops.StructureOf(a.op).Identity:
-		p.Signal, p.SignalShape, p.SignalComplex = linops.Identity(check.Length(a.cols)), a.cols, isComplex
+		p.Signal, p.SignalShape, p.SignalComplex = linops.Identity(lists.Product(a.cols)), a.cols, isComplex
 	}
 	return a, nil
 }

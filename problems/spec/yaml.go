@@ -12,8 +12,8 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 	"surepipe/internal/stored"
-	"surepipe/problems/internal/check"
 )
 
 // fields are those of a mapping with some of the known keys. what names it in errors.
@@ -155,7 +155,7 @@ func (s *Spec) shape(n *yaml.Node, what string) (shape []int, err error) {
 		}
 		shape = append(shape, v)
 	}
-	if check.Length(shape) > math.MaxInt32 {
+	if lists.Product(shape) > math.MaxInt32 {
 		return nil, s.Errorf(n.Line, "%s is %s, expected at most %d entries", what, ndarray.ShapeString(shape),
 			math.MaxInt32)
 	}
@@ -174,7 +174,7 @@ func (s *Spec) fits(line int, shape []int, what string) error {
 }
 
 func fits(shape []int, what string) error {
-	if n := check.Length(shape); n > 1<<20 {
+	if n := lists.Product(shape); n > 1<<20 {
 		return stored.Fits(fmt.Sprintf("an estimate with %s %s", what, ndarray.ShapeString(shape)),
 			8*vectors*float64(n))
 	}

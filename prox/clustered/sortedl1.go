@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/prox/internal/vector"
 )
@@ -98,7 +99,7 @@ func (w *sortedL1Work) decreasing(keys []magnitude) []magnitude {
 			at[d][byte(bits>>(8*d))]++
 		}
 	}
-	w.scratch = vector.Grow(w.scratch, len(keys))
+	w.scratch = lists.Resize(w.scratch, len(keys))
 	from, to := keys, w.scratch
 	for d := range at {
 		start := 0

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/prox/internal/vector"
 )
@@ -72,8 +73,8 @@ func (p *tv1d) getWork(n int) *tv1dWork {
 	if !ok {
 		w = new(tv1dWork)
 	}
-	w.x, w.lo, w.hi = vector.Grow(w.x, n), vector.Grow(w.lo, n), vector.Grow(w.hi, n)
-	w.knots = vector.Grow(w.knots, 2*n)
+	w.x, w.lo, w.hi = lists.Resize(w.x, n), lists.Resize(w.lo, n), lists.Resize(w.hi, n)
+	w.knots = lists.Resize(w.knots, 2*n)
 	return w
 }
 

@@ -2,8 +2,8 @@ package cones
 
 import (
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/prox"
-	"surepipe/prox/internal/vector"
 	"surepipe/space"
 )
 
@@ -18,7 +18,7 @@ func face(v array.Batch, b []float64, margin func(v array.Batch) float64) prox.D
 	var normal []float64
 	for j, a := range b {
 		if a != 0 {
-			set, normal = append(set, j), append(normal, vector.Sign(a))
+			set, normal = append(set, j), append(normal, numerics.Sign(a))
 		}
 	}
 	dev := v.Device()

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/prox/internal/vector"
 )
@@ -27,7 +28,7 @@ import (
 func NewL1Ball(n int, s float64) prox.Prox {
 	vector.CheckDim("the l1 ball", n)
 	vector.CheckRadius("the l1 ball", s)
-	p := &bounded{name: "l1 ball", n: n, size: s, unit: vector.Largest}
+	p := &bounded{name: "l1 ball", n: n, size: s, unit: lists.MaxAbs}
 	p.inside = func(b array.Batch) bool { return vector.Norm1(b) <= s*(1+onTheSet) }
 	p.project = func(w *vector.BallWork) (outside bool) {
 		if s == 0 {

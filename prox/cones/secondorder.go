@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/prox/internal/vector"
 	"surepipe/space"
@@ -107,7 +108,7 @@ func (p *secondOrder) memory() *[]float64 {
 	if !ok {
 		w = new([]float64)
 	}
-	*w = vector.Grow(*w, p.p)
+	*w = lists.Resize(*w, p.p)
 	return w
 }
 

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/lapack/lapack64"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/prox/internal/vector"
 	"surepipe/space"
@@ -169,7 +170,7 @@ func (p *semidefinite) value(b array.Batch) float64 {
 	w := p.memory()
 	defer p.work.Put(w)
 	b.Device().Download(w.x, b)
-	allowed := onTheSet * vector.Largest(w.x)
+	allowed := onTheSet * lists.MaxAbs(w.x)
 	for i := range p.m {
 		for j := range i {
 			if !(math.Abs(w.x[i*p.m+j]-w.x[j*p.m+i]) <= allowed) {

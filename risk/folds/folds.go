@@ -199,11 +199,7 @@ func Members(of []int, n int) [][]int {
 // Patches are labels of the entries of an array of this shape, row-major: patches of at most side entries along each
 // axis.
 func Patches(shape []int, side int) []int {
-	d := 1
-	for _, n := range shape {
-		d *= n
-	}
-	labels := make([]int, d)
+	labels := make([]int, lists.Product(shape))
 	for i := range labels {
 		rest, stride := i, 1
 		for a := len(shape) - 1; a >= 0; a-- {

@@ -9,6 +9,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/lists"
+	"surepipe/internal/numerics"
 	"surepipe/internal/numerics/steps"
 	"surepipe/solve/engine"
 	"surepipe/solve/restrict"
@@ -211,7 +212,7 @@ func (c *chords) model(ctx context.Context) (same, ok bool, err error) {
 	same = true
 	for i, v := range p.B {
 		c.d[i] = v - c.b[i]
-		same = same && (to.W[i] == 0 && !to.Positive[i] || sign(v) == sign(c.b[i]))
+		same = same && (to.W[i] == 0 && !to.Positive[i] || numerics.Sign(v) == numerics.Sign(c.b[i]))
 	}
 	return same, true, nil
 }
@@ -249,7 +250,7 @@ func (c *chords) step(ctx context.Context) (bool, error) {
 func (c *chords) combine() bool {
 	along := func(x []float64, xz array.Batch) (slope float64) {
 		for i, j := range c.w.set {
-			slope += (c.a.w.At(j)*sign(c.b[i]) + c.a.q.At(j)*c.b[i]) * x[i]
+			slope += (c.a.w.At(j)*numerics.Sign(c.b[i]) + c.a.q.At(j)*c.b[i]) * x[i]
 		}
 		return slope + engine.Inner(c.now.Slope, xz)
 	}
@@ -294,7 +295,7 @@ func (c *chords) combine() bool {
 			c.d[i] += u * c.e[i]
 		}
 		if c.a.w.At(j) > 0 || c.a.halfLine(j) {
-			ok = ok && sign(c.b[i]+c.d[i]) == sign(c.b[i])
+			ok = ok && numerics.Sign(c.b[i]+c.d[i]) == numerics.Sign(c.b[i])
 		}
 	}
 	if c.dev.Lin(c.dz, t, c.dz, 0, array.Batch{}); u != 0 {
@@ -318,7 +319,7 @@ func (c *chords) descend() bool {
 			continue
 		}
 		change += c.a.w.At(j)*(math.Abs(to)-math.Abs(from)) + c.a.q.At(j)/2*(to*to-from*from)
-		same = same && sign(from) == sign(to)
+		same = same && numerics.Sign(from) == numerics.Sign(to)
 	}
 	c.dev.Lin(c.next.Z, 1, c.now.Z, 1, c.dz)
 	penalty := c.penalty + change
@@ -368,16 +369,6 @@ func (c *chords) forward(dst array.Batch, x []float64) {
 func (c *chords) adjoint(x []float64, v array.Batch) {
 	c.held.unweightedAdjoint(c.z, v)
 	c.w.adjoint(x, c.z)
-}
-
-func sign(v float64) float64 {
-	switch {
-	case v > 0:
-		return 1
-	case v < 0:
-		return -1
-	}
-	return 0
 }
 
 // hold makes the weights those of the loss at the solution, with the Gram matrix and the factor of

@@ -32,9 +32,7 @@ func newView(shape []int, isComplex bool) *view {
 		return nil
 	}
 	v.rows, v.cols = shape[n-2], shape[n-1]
-	for _, m := range shape[:n-2] {
-		v.frames *= m
-	}
+	v.frames = lists.Product(shape[:n-2])
 	return v
 }
 

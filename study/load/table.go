@@ -187,11 +187,7 @@ func (f *Source) noteGap(n *study.Notes, data problems.Data) {
 func (f *Source) noteTable(n *study.Notes, data problems.Data) {
 	gaps, d, whole := 0, len(data.Y), "sequence"
 	if l, _ := LayoutOf(f.Problem); data.Indices != nil && (l.Gaps || len(data.Shape) == 1) {
-		gaps = 1
-		for _, n := range data.Shape {
-			gaps *= n
-		}
-		if gaps -= d; len(data.Shape) > 1 {
+		if gaps = lists.Product(data.Shape) - d; len(data.Shape) > 1 {
 			whole = "image"
 		}
 	} else if t := data.Table; t != nil && t.Sequence != nil {

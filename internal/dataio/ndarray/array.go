@@ -198,11 +198,7 @@ func (a Array) WithoutUnitAxes() Array {
 
 // WithPairs checks that the values fill the shape, and adds the axis of the parts of complex numbers.
 func (a Array) WithPairs() (Array, error) {
-	n := a.Parts()
-	for _, k := range a.Shape {
-		n *= k
-	}
-	if n != len(a.Data) {
+	if a.Parts()*lists.Product(a.Shape) != len(a.Data) {
 		return a, fmt.Errorf("is truncated or corrupt (%d values of shape %s)", len(a.Data)/a.Parts(),
 			ShapeString(a.Shape))
 	}
@@ -231,15 +227,11 @@ func (a Array) Check() {
 	if a.Texts != nil {
 		n = len(a.Texts)
 	}
-	size := 1
-	for _, k := range a.Shape {
-		size *= k
-	}
 	if a.Complex && (len(a.Data) != n || len(a.Shape) == 0 || a.Shape[len(a.Shape)-1] != 2) {
 		panic(fmt.Sprintf("dataio: array %q of complex numbers has shape %s, expected a last axis of 2", a.Name,
 			ShapeString(a.Shape)))
 	}
-	if size != n {
+	if lists.Product(a.Shape) != n {
 		panic(fmt.Sprintf("dataio: array %q has %d values, expected shape %s", a.Name, n, ShapeString(a.Shape)))
 	}
 }

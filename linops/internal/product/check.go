@@ -14,23 +14,6 @@ func CopyTo(dst, src array.Batch) {
 	}
 }
 
-// Constant is c, n times.
-func Constant(n int, c float64) []float64 {
-	x := make([]float64, n)
-	for i := range x {
-		x[i] = c
-	}
-	return x
-}
-
-// Resize is x with room for n values, in its own memory where that is large enough.
-func Resize(x []float64, n int) []float64 {
-	if cap(x) < n {
-		return make([]float64, n)
-	}
-	return x[:n]
-}
-
 // CheckForward panics unless a d x p operator maps b to dst.
 func CheckForward(name string, d, p int, dst, b array.Batch) {
 	if b.N() != p || dst.N() != d || b.K() != dst.K() {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 )
 
 // Vector rejects a missing, empty or non-finite array, and one whose values do not fill its
@@ -32,7 +33,7 @@ func Vector(name string, v []float64, shape []int, rank int, expected string) er
 	if err := Finite(name, v, shape); err != nil {
 		return err
 	}
-	return Scale(name, MaxAbs(v))
+	return Scale(name, lists.MaxAbs(v))
 }
 
 // The largest entry of an array lies between these bounds, or is 0. Its square, and sums and
@@ -74,7 +75,7 @@ func FiniteRow(name string, row []float64, i int, shape []int) error {
 // Places rejects places of a selection that lie outside the array of the given shape, or occur
 // twice.
 func Places(name string, places, shape []int) error {
-	total := Length(shape)
+	total := lists.Product(shape)
 	for i, c := range places {
 		if c < 0 || c >= total {
 			return fmt.Errorf("array %q holds %d at [%d], expected 0 to %d for %s", name, c, i, total-1, extent(shape))
@@ -125,26 +126,4 @@ func Dims(name string, dims []int) error {
 			"of at most %d", name, dims, math.MaxInt32, mostPlaces)
 	}
 	return nil
-}
-
-// Length is the number of entries of an array of that shape.
-func Length(shape []int) int {
-	n := 1
-	for _, k := range shape {
-		n *= k
-	}
-	return n
-}
-
-// MaxAbs is the largest absolute value; NaN where there is one.
-func MaxAbs(x []float64) float64 {
-	m := 0.0
-	for _, v := range x {
-		if v = math.Abs(v); !(v <= m) {
-			if m = v; v != v {
-				return v
-			}
-		}
-	}
-	return m
 }

@@ -38,12 +38,3 @@ func OnEach(op string, dst, v array.Batch, x []float64, f func()) error {
 	}
 	return nil
 }
-
-// Grow returns a slice of length n, s's own memory where it is large enough. Its contents are
-// undefined.
-func Grow[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
-}

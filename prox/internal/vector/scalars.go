@@ -77,15 +77,6 @@ func Inner(a, b []float64) float64 {
 	return sum
 }
 
-// Largest is the maximum norm.
-func Largest(x []float64) float64 {
-	most := 0.0
-	for _, v := range x {
-		most = max(most, math.Abs(v)) // NaN where there is one
-	}
-	return most
-}
-
 // Total is the l1 norm.
 func Total(x []float64) float64 {
 	sum := 0.0

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"gonum.org/v1/gonum/floats"
+
+	"surepipe/internal/lists"
 )
 
 // WaterLevel returns the theta at which sum_j max(u_j - theta, 0) = s, for s > 0 and entries u_j <=
@@ -51,16 +53,14 @@ func GetBallWork(pool *sync.Pool, n int) *BallWork {
 	if !ok {
 		w = new(BallWork)
 	}
-	w.X, w.U = Grow(w.X, n), Grow(w.U, n)
+	w.X, w.U = lists.Resize(w.X, n), lists.Resize(w.U, n)
 	return w
 }
 
 // Level sets u to |x| minus its largest entry, top, and returns top and theta - top, where theta <=
 // 0 inside the ball. It is for s > 0 and x not empty.
 func (w *BallWork) Level(x []float64, s float64) (top, theta float64) {
-	for _, a := range x {
-		top = max(top, math.Abs(a))
-	}
+	top = lists.MaxAbs(x)
 	u := w.U[:len(x)]
 	for j, a := range x {
 		u[j] = math.Abs(a) - top
@@ -77,7 +77,7 @@ func (w *BallWork) Level(x []float64, s float64) (top, theta float64) {
 // It returns theta and m too. x is not empty.
 func waterMargin(w *BallWork, x []float64, s float64) (margin, theta float64, m int) {
 	top := slices.Max(x)
-	w.U = Grow(w.U, len(x))
+	w.U = lists.Resize(w.U, len(x))
 	for j, a := range x {
 		w.U[j] = a - top
 	}
@@ -133,15 +133,4 @@ func BallMargin(w *BallWork, v []float64, s float64) float64 {
 		}
 	}
 	return max(margin, 0)
-}
-
-// Sign is -1, 0 or 1.
-func Sign(a float64) float64 {
-	switch {
-	case a > 0:
-		return 1
-	case a < 0:
-		return -1
-	}
-	return 0
 }
