@@ -70,8 +70,9 @@ var cosines = func() (c [blockSide][blockSide]float64) {
 // noise. Noise that is not white (interpolated, compressed, smoothed) is underestimated.
 //
 // Blocks without noise are left out: constant ones, and those with a pixel at the least or greatest
-// value of y if this is attained more than once, as where values are clipped. It rejects images with
-// fewer than 8 other blocks, NaN, Inf, and images without noise.
+// value of y if this is attained more than once, as where values are clipped, or at one that too many
+// pixels have ([Clipped]), as under a mask. It rejects images with fewer than 8 other blocks, NaN, Inf,
+// and images without noise.
 func SmoothBlocks(y []float64, rows, cols int) (Estimate, error) {
 	most, err := finiteMatrix(MethodSmoothBlocks, y, rows, cols, "")
 	if err != nil {
@@ -99,8 +100,8 @@ func (p plane) smoothBlocks(most float64) (Estimate, error) {
 	blocks := noisy(p.spectra(0))
 	if len(blocks) < leastBlocks {
 		return refuse(MethodSmoothBlocks, "%d blocks of %d x %d pixels hold noise, expected at least %d: the "+
-			"others are constant, or more than half of their pixels are missing, or have pixels at the least or "+
-			"greatest value, where y may be clipped",
+			"others are constant, or more than half of their pixels are missing, or have pixels at the least, the "+
+			"greatest or the commonest value, where y may be clipped",
 			len(blocks), blockSide, blockSide, leastBlocks)
 	}
 	best, leak := choose(candidates(blocks))
@@ -126,34 +127,38 @@ var bandSizes = func() (n [len(highBands)]float64) {
 	return n
 }()
 
-// plane is an image of one channel, with the values at which it may be clipped: the least and the greatest, where
-// these are attained more than once.
+// plane is an image of one channel, with the values of pixels that may hold no noise: the least and the greatest, where
+// these are attained more than once, and that of [Clipped].
 type plane struct {
 	y          []float64
 	rows, cols int
-	low, high  float64
+	flat       [3]float64
 	seen       []bool // nil where all pixels are
 }
 
 func planeOf(y []float64, rows, cols int) plane {
-	p := plane{y, rows, cols, slices.Min(y), slices.Max(y), nil}
+	p := plane{y, rows, cols, [3]float64{slices.Min(y), slices.Max(y), math.NaN()}, nil}
 	ties := [2]int{}
 	for _, v := range y {
-		if v == p.low {
-			ties[0]++
-		}
-		if v == p.high {
-			ties[1]++
+		for k := range ties {
+			if v == p.flat[k] {
+				ties[k]++
+			}
 		}
 	}
-	if ties[0] == 1 {
-		p.low = math.Inf(-1)
+	for k, n := range ties {
+		if n == 1 {
+			p.flat[k] = math.NaN()
+		}
 	}
-	if ties[1] == 1 {
-		p.high = math.Inf(1)
+	if share, at := Clipped(y); share > 0 {
+		p.flat[2] = at
 	}
 	return p
 }
+
+// holdsNoise reports whether a pixel may.
+func (p plane) holdsNoise(v float64) bool { return v != p.flat[0] && v != p.flat[1] && v != p.flat[2] }
 
 // block sets the pixels of the block at (r, c), and reports whether they hold noise.
 func (p plane) block(pixels *[blockSide][]float64, r, c int) bool {
@@ -161,7 +166,7 @@ func (p plane) block(pixels *[blockSide][]float64, r, c int) bool {
 	for i := range pixels {
 		pixels[i] = p.y[(r+i)*p.cols+c:][:blockSide]
 		for _, v := range pixels[i] {
-			usable = usable && v != p.low && v != p.high
+			usable = usable && p.holdsNoise(v)
 			varies = varies || v != pixels[0][0]
 		}
 	}
@@ -229,7 +234,7 @@ func (p plane) gapped(s *spectrum) {
 		switch {
 		case !p.seen[place]:
 			continue
-		case v == p.low || v == p.high:
+		case !p.holdsNoise(v):
 			return
 		case len(at) == 0:
 			first = v

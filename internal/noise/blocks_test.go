@@ -113,9 +113,17 @@ func TestSmoothBlocksLeaveOutWhatHoldsNoNoise(t *testing.T) {
 			clipped[i] = 7 // padding in the middle of the range
 		}
 	}
-	e := must(t)(SmoothBlocks(clipped, 128, 96))
-	if math.Abs(e.Sigma2-1) > 2*e.RelStdErr {
-		t.Errorf("%+v, want 1", e)
+	dead := normals(r, 128*96, 1)
+	for i := range dead {
+		if i%8 < 4 && i/96 < 60 {
+			dead[i] = 0.25
+		}
+	}
+	for _, y := range [][]float64{clipped, dead} {
+		e := must(t)(SmoothBlocks(y, 128, 96))
+		if math.Abs(e.Sigma2-1) > 2*e.RelStdErr {
+			t.Errorf("%+v, want 1", e)
+		}
 	}
 }
 
@@ -138,7 +146,8 @@ func TestSmoothBlocksRefuse(t *testing.T) {
 		{"an image of 7 x 500 pixels has 0 blocks of 8 x 8, expected at least 8", y[:3500], 7, 500},
 		{"an image of 16 x 31 pixels has 6 blocks of 8 x 8, expected at least 8", y[:16*31], 16, 31},
 		{"0 blocks of 8 x 8 pixels hold noise, expected at least 8: the others are constant, or more than half of " +
-			"their pixels are missing, or have pixels at the least or greatest value, where y may be clipped", flat, 64, 64},
+			"their pixels are missing, or have pixels at the least, the greatest or the commonest value, where y may " +
+			"be clipped", flat, 64, 64},
 		{"the smoothest parts of y are constant up to rounding errors: y holds no noise", linear, 64, 64},
 	} {
 		e, err := SmoothBlocks(test.y, test.rows, test.cols)

@@ -2,6 +2,7 @@ package noise
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"surepipe/internal/lists"
@@ -179,33 +180,54 @@ func (p plane) variance() float64 {
 	return squaredMAD(sizes) / 1.25
 }
 
-// spike is the ratio of the numbers of values at an end of the range and at the value next to it from which the former
-// are no tail of a distribution.
-const spike = 3
+const (
+	// spike is the ratio of the numbers of values that are equal and that are the next ones from which the former are
+	// no part of a distribution.
+	spike = 3
+	// mostSorted is how many values, drawn from more, say which one is common.
+	mostSorted = 1 << 16
+)
 
-// Clipped is the share of the values that are the least or greatest of y, and that value, where they are so many that
-// values beyond were set to it, or that a part has no noise, as under a mask; 0 where they are not, or fewer than
-// [LeastBias].
+// Clipped is the share of the values that equal one value, and that one, where they are so many beside the next one, or
+// inside the range the next two below and above, that values beyond were set to it, or that a part has no noise, as
+// under a mask or where rows are dead; 0 where they are not, or fewer than [LeastBias].
 func Clipped(y []float64) (share, at float64) {
-	n := float64(len(y))
-	for _, sign := range []float64{1, -1} {
-		least, next := math.Inf(1), math.Inf(1)
-		var atLeast, atNext float64
-		for _, v := range y {
-			switch v *= sign; {
-			case v < least:
-				least, next, atLeast, atNext = v, least, 1, atLeast
-			case v == least:
-				atLeast++
-			case v < next:
-				next, atNext = v, 1
-			case v == next:
-				atNext++
-			}
-		}
-		if s := atLeast / n; s > max(share, LeastBias(len(y))) && atLeast > spike*atNext {
-			share, at = s, sign*least
+	sorted := slices.Clone(y[:min(len(y), mostSorted)])
+	if len(sorted) < len(y) {
+		rng := rand.New(rand.NewPCG(1, 2))
+		for i := range sorted {
+			sorted[i] = y[rng.IntN(len(y))]
 		}
 	}
-	return share, at
+	slices.Sort(sorted)
+	ends := lists.Places(len(sorted), func(i int) bool { return i+1 == len(sorted) || sorted[i] != sorted[i+1] })
+	count := func(k int) float64 {
+		switch {
+		case k < 0 || k >= len(ends):
+			return 0
+		case k == 0:
+			return float64(ends[0] + 1)
+		}
+		return float64(ends[k] - ends[k-1])
+	}
+	least := LeastBias(len(y)) * float64(len(sorted))
+	most := least
+	for k, end := range ends {
+		next := max(count(k-1), count(k+1))
+		if k > 0 && k+1 < len(ends) {
+			next = max(next, count(k-2), count(k+2))
+		}
+		if n := count(k); n > max(most, spike*next) {
+			most, at = n, sorted[end]
+		}
+	}
+	if most == least {
+		return 0, 0
+	}
+	for _, v := range y {
+		if v == at {
+			share++
+		}
+	}
+	return share / float64(len(y)), at
 }

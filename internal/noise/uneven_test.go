@@ -69,9 +69,23 @@ func TestUneven(t *testing.T) {
 		"clipped, grey":  {func(v float64) float64 { return math.Round(40 * min(v, 1.2)) }, 48},
 		"hardly clipped": {func(v float64) float64 { return max(v, -1.9) }, 0},
 		"under a mask":   {func(v float64) float64 { return math.Floor(min(0, v+1)) * v }, 0},
+		"dead": {func(v float64) float64 {
+			if r.Float64() < 0.05 {
+				return 0.25
+			}
+			return v
+		}, 0.25},
+		"dead, grey": {func(v float64) float64 {
+			if r.Float64() < 0.2 {
+				return 7
+			}
+			return math.Round(40 * v)
+		}, 7},
+		// At an end of the range the next value but one may be common, as in a drawing.
+		"few values": {func(float64) float64 { return []float64{-2, -2, -2, -2, -2, -1, 0, 0, 0, 0}[r.IntN(10)] }, -2},
 	} {
 		source.Seed(31, 2)
-		y := make([]float64, 128*96)
+		y := make([]float64, 384*256)
 		for i := range y {
 			y[i] = c.of(signal(i) + 0.3*r.NormFloat64())
 		}

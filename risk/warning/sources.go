@@ -52,8 +52,9 @@ var (
 			"where the fit removes it, and for signal where it does not",
 		Do: "subtract the medians of rows or columns, or the wave, before; crop print"})
 	Clipped = row(Kind{Code: "clipped", Severity: Caution, Run: true,
-		Says: "many values of an image or a sequence are its least or its greatest: they were clipped there, or have " +
-			"no noise, as under a mask, and `sigma2`, SURE and error bars take their noise for that of the others",
+		Says: "many values of an image or a sequence are the same: they were clipped there, or have no noise, as " +
+			"under a mask or where a sensor is dead, and SURE, a `sigma2` that was given and error bars take their " +
+			"noise for that of the others; `--sigma2 auto` of an image leaves them out",
 		Do: "start from values that are not clipped, such as raw ones; crop what is under a mask"})
 	Outliers = row(Kind{Code: "outliers", Severity: Caution, Run: true,
 		Says: "values of a sequence, or pixels of an image, stand out from all their neighbours, or entries of a " +
