@@ -292,6 +292,11 @@ func badImages(t *testing.T) []badInput {
 			"undecimated wavelet transform of 5 levels, want 1 to 3 for 2 x 2 values"},
 		{"a WebP under another name", denoise + "--data " + bytesFile(t, "a.png", "RIFF\x00\x00\x00\x00WEBP"),
 			"is a GIF, BMP, WebP or BigTIFF image, expected a .png, .jpg or .tif"},
+		{"a DICOM file that starts like a TIFF", denoise + "--data " + bytesFile(t, "a.tif", "II*\x00"+
+			strings.Repeat("\x00", 124)+"DICM\x02"), `is a DICOM file: save its values as an array, for instance with ` +
+			`python3 -c 'import numpy, pydicom; numpy.save("out.npy", pydicom.dcmread("in.dcm").pixel_array.astype(float))'`},
+		{"a compressed FITS file", denoise + "--data " + packed(t, "a.fits.gz", "SIMPLE  =                    T"),
+			`is a FITS file: save its values`},
 		{"the head of a PNG", denoise + "--data " + bytesFile(t, "a.png", "\x89PNG\r\n\x1a\n"),
 			"is not a PNG image, or truncated"},
 		{"an unknown format", denoise + "--data " + bytesFile(t, "a.dat", "what is this?"), "has an unknown format"},

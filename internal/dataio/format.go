@@ -25,7 +25,7 @@ type Format struct {
 	Extensions []string
 	// Help says what a file holds, in lines of at most 80 columns; "" for what another format's says.
 	Help string
-	// Is recognizes a file by its first 16 bytes, of what is compressed where gzip did, and by the name's
+	// Is recognizes a file by its first bytes, up to 132, of what is compressed where gzip did, and by the name's
 	// extension in lower case without .gz.
 	Is func(head []byte, extension string) bool
 	// Read reads a file of one array to its end.
@@ -70,13 +70,25 @@ func ends(extensions ...string) func([]byte, string) bool {
 	return func(_ []byte, extension string) bool { return slices.Contains(extensions, extension) }
 }
 
-const gzipMagic = "\x1f\x8b"
+const (
+	gzipMagic = "\x1f\x8b"
+	// dicomMagic stands behind 128 bytes that are free, and may be those of a TIFF.
+	dicomMagic, dicomAt = "DICM", 128
+	headBytes           = dicomAt + len(dicomMagic)
+	// saveArray makes an array of a file that is not read.
+	saveArray = "save its values as an array, for instance with python3 -c 'import numpy, %s; numpy.save(" +
+		"\"out.npy\", %s.astype(float))'"
+)
 
 // tableExtensions are those of text tables.
 var tableExtensions = []string{".csv", ".tsv", ".txt"}
 
 // formatTable has the formats in the order in which a file is tried.
 var formatTable = []Format{
+	{Is: func(head []byte, _ string) bool { return string(head[min(len(head), dicomAt):]) == dicomMagic },
+		Refusal: "is a DICOM file: " + fmt.Sprintf(saveArray, "pydicom", `pydicom.dcmread("in.dcm").pixel_array`)},
+	{Is: starts("SIMPLE  ="),
+		Refusal: "is a FITS file: " + fmt.Sprintf(saveArray, "astropy.io.fits", `astropy.io.fits.getdata("in.fits")`)},
 	{
 		Name: "npz", Extensions: []string{".npz"}, Archive: true, WriteArrays: EncodeNPZ, Is: starts("PK"),
 		Help: `numpy's arrays by name, or a sparse matrix of scipy's save_npz: X of a
@@ -236,7 +248,7 @@ func openFormat(s source, extension string, o TableOptions) (*Set, error) {
 			return nil, err
 		}
 		unzipped := bufio.NewReaderSize(z, 64<<10)
-		if head, err = unzipped.Peek(16); err != nil && err != io.EOF {
+		if head, err = unzipped.Peek(headBytes); err != nil && err != io.EOF {
 			return nil, fmt.Errorf("is truncated or corrupt (%w)", err)
 		}
 		r = unzipped
@@ -252,7 +264,7 @@ func openFormat(s source, extension string, o TableOptions) (*Set, error) {
 }
 
 func (s source) head() ([]byte, error) {
-	head := make([]byte, 16)
+	head := make([]byte, headBytes)
 	n, err := s.ReadAt(head, 0)
 	if err != nil && err != io.EOF {
 		return nil, bareError(err)
