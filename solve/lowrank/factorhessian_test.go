@@ -33,7 +33,7 @@ func TestFactorHessianIsTheSecondDerivative(t *testing.T) {
 		}
 		pattern := dev.NewPattern(m, n, places)
 		y := random(len(places))
-		w := &sampled{nuclearSampling: &nuclearSampling{shape: shape}, pattern: pattern,
+		w := &sampled{Sampling: &Sampling{shape: shape}, pattern: pattern,
 			iterates: iterates{dev: dev, m: m, n: n}}
 		w.seen = seen(dev, pattern)
 		w.z = dev.Alloc(1, len(places))

@@ -13,9 +13,9 @@ import (
 	"surepipe/solve/internal/limits"
 )
 
-// lowRankPlusSparse is the structure of robust PCA: A (L, S) = L + S with tall matrices, in either
+// Eliminable is the structure of robust PCA: A (L, S) = L + S with tall matrices, in either
 // order, and r = lambda ||L||_* + gamma ||S||_1.
-type lowRankPlusSparse struct {
+type Eliminable struct {
 	o             engine.Options
 	shape         array.Shape
 	lambda, gamma float64
@@ -39,7 +39,7 @@ type lowRankPlusSparse struct {
 // A subgradient at L, divided as in [sampled], is one of the whole problem at (L, S), where the
 // part of S is 0.
 type huber struct {
-	*lowRankPlusSparse
+	*Eliminable
 	iterates
 	y      array.Batch // m x n
 	tau    float64
@@ -83,11 +83,11 @@ func (p *panels) each(m int, f func(i, j int)) {
 
 // Begin starts a solve at b0; the zero Batch stands for 0. The iterates must be released even after
 // an error.
-func (s *lowRankPlusSparse) Begin(bound, _ float64, work *engine.Work, b0 array.Batch) (engine.FactoredIterates,
+func (s *Eliminable) Begin(bound, _ float64, work *engine.Work, b0 array.Batch) (engine.FactoredIterates,
 	error) {
 	dev := work.Device()
 	w := &huber{
-		lowRankPlusSparse: s, y: work.Y.Reshape(s.shape.Rows, s.shape.Cols), tau: s.lambda,
+		Eliminable: s, y: work.Y.Reshape(s.shape.Rows, s.shape.Cols), tau: s.lambda,
 		iterates: newIterates(dev, s.shape),
 	}
 	w.panels = newPanels(dev, w.m, w.n, s.gamma)
@@ -108,7 +108,7 @@ func (s *lowRankPlusSparse) Begin(bound, _ float64, work *engine.Work, b0 array.
 	return w, nil
 }
 
-func (s *lowRankPlusSparse) blocks(b array.Batch) (low, sparse array.Batch) {
+func (s *Eliminable) blocks(b array.Batch) (low, sparse array.Batch) {
 	d := s.shape.Len()
 	low, sparse = b.Cols(0, d), b.Cols(d, 2*d)
 	if s.sparseFirst {
@@ -308,7 +308,7 @@ func (w *huber) implied() *engine.Implied {
 	return newSplit(w).implied(w.sparseFirst)
 }
 
-func (s *lowRankPlusSparse) Internals() *engine.Internals {
+func (s *Eliminable) Internals() *engine.Internals {
 	of := func(w *engine.Work) *huber { return w.Form.(*huber) }
 	return &engine.Internals{
 		Residual: func(w *engine.Work) float64 { return math.Sqrt(of(w).z2) },
@@ -327,7 +327,7 @@ func (s *lowRankPlusSparse) Internals() *engine.Internals {
 const tall = 4
 
 // BesideSparse is the structure of robust PCA; nil where there is none.
-func BesideSparse(s *engine.Task) *lowRankPlusSparse {
+func BesideSparse(s *engine.Task) *Eliminable {
 	if !s.Entry.Factors || s.Options.Whole || s.Problem.Loss != nil {
 		return nil
 	}
@@ -347,7 +347,7 @@ func BesideSparse(s *engine.Task) *lowRankPlusSparse {
 			math.IsInf(lambda, 1) || gamma == 0 || math.IsInf(gamma, 1) {
 			return nil
 		}
-		return &lowRankPlusSparse{o: s.Options, shape: low.Shape, lambda: lambda, gamma: gamma,
+		return &Eliminable{o: s.Options, shape: low.Shape, lambda: lambda, gamma: gamma,
 			sparseFirst: i == 1}
 	}
 	return nil
@@ -358,6 +358,3 @@ func (w *huber) dense() array.Batch {
 	mu.Free()
 	return b
 }
-
-// Eliminable is what [BesideSparse] finds.
-type Eliminable = lowRankPlusSparse

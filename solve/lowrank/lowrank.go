@@ -143,13 +143,13 @@ func (l *lowRank) Solve(ctx context.Context, y array.Batch, from engine.From) (*
 	return sol, nil
 }
 
-func (s *nuclearSampling) startingAt(near *engine.Factors) engine.FactoredForm {
+func (s *Sampling) startingAt(near *engine.Factors) engine.FactoredForm {
 	from := *s
 	from.near = near
 	return &from
 }
 
-func (s *lowRankPlusSparse) startingAt(*engine.Factors) engine.FactoredForm { return s }
+func (s *Eliminable) startingAt(*engine.Factors) engine.FactoredForm { return s }
 
 func (l *lowRank) tooLarge() error {
 	d, p := l.s.Problem.A.Dims()
@@ -172,7 +172,7 @@ func (l *lowRank) finish(ctx context.Context, y, b array.Batch, done int) (*engi
 
 // Internals give the driver what factored iterates provide: the residual of every step, the error
 // of the partial SVD, and the product A b.
-func (s *nuclearSampling) Internals() *engine.Internals {
+func (s *Sampling) Internals() *engine.Internals {
 	of := func(w *engine.Work) *sampled { return w.Form.(*sampled) }
 	return &engine.Internals{
 		Residual: func(w *engine.Work) float64 { return engine.Norm(of(w).z) },
@@ -191,7 +191,7 @@ func (s *nuclearSampling) Internals() *engine.Internals {
 }
 
 // Completion is the structure of a matrix completion problem; nil where there is none.
-func Completion(s *engine.Task) *nuclearSampling {
+func Completion(s *engine.Task) *Sampling {
 	if !s.Entry.Factors || s.Options.Whole || s.Problem.Loss != nil {
 		return nil
 	}
@@ -204,5 +204,5 @@ func Completion(s *engine.Task) *nuclearSampling {
 	if places, _ := a.Sampled(s.Problem.Device, shape); places == nil {
 		return nil
 	}
-	return &nuclearSampling{p: s.Problem, o: s.Options, a: a, shape: shape, lambda: lambda}
+	return &Sampling{p: s.Problem, o: s.Options, a: a, shape: shape, lambda: lambda}
 }

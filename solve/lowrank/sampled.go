@@ -11,9 +11,9 @@ import (
 	"surepipe/solve/engine"
 )
 
-// nuclearSampling is the structure of matrix completion: r is lambda times the nuclear norm of
+// Sampling is the structure of matrix completion: r is lambda times the nuclear norm of
 // matrices of the given shape, and A picks entries.
-type nuclearSampling struct {
+type Sampling struct {
 	p      engine.Problem
 	o      engine.Options
 	a      linops.Structure
@@ -42,7 +42,7 @@ type nuclearSampling struct {
 // the partial SVD, and the last is 0 where no value was missed: N's singular values are at most
 // M's. See examine for how the latter two are bounded.
 type sampled struct {
-	*nuclearSampling
+	*Sampling
 	iterates
 	pattern  array.Pattern
 	order    array.Index // A's row of every place; nil where the places are in the order of the rows
@@ -81,11 +81,11 @@ func tooHard(err error) bool {
 
 // Begin starts a solve at b0; the zero Batch stands for 0. The iterates must be released even after
 // an error.
-func (s *nuclearSampling) Begin(bound, eta float64, work *engine.Work, b0 array.Batch) (engine.FactoredIterates,
+func (s *Sampling) Begin(bound, eta float64, work *engine.Work, b0 array.Batch) (engine.FactoredIterates,
 	error) {
 	dev, y := work.Device(), work.Y
 	d := y.N()
-	w := &sampled{nuclearSampling: s, eta: eta, tau: eta * s.lambda, y: y, iterates: iterates{dev: dev}}
+	w := &sampled{Sampling: s, eta: eta, tau: eta * s.lambda, y: y, iterates: iterates{dev: dev}}
 	if w.pattern, w.order = s.a.Sampled(dev, s.shape); w.pattern == nil {
 		return w, dev.Err()
 	}
@@ -254,6 +254,3 @@ func (w *sampled) dense() array.Batch {
 	w.dev.Gemm(false, true, 1, w.now.l, w.now.v, 0, b.Reshape(w.m, w.n))
 	return b
 }
-
-// Sampling is what [Completion] finds.
-type Sampling = nuclearSampling

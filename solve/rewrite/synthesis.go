@@ -23,7 +23,7 @@ import (
 	"surepipe/solve/internal/limits"
 )
 
-// synthesis is a problem with r(K b) in the coordinates z = K b, where the rows of K are
+// Synthesis is a problem with r(K b) in the coordinates z = K b, where the rows of K are
 // independent: with some coordinates c = b_J of b such that M = [K; E_J*] is invertible, b = M^{-1} (z,
 // c) and
 //
@@ -44,7 +44,7 @@ import (
 // K diag(s): the pivots are then coordinates to which A is least sensitive, whose columns A_I are added to those of
 // the others with small factors. In the user's units a column that is 10^8 times as long as another would leave
 // rounding errors of it.
-type synthesis struct {
+type Synthesis struct {
 	engine.Unchanged
 	problem engine.Problem
 	k       linops.Operator
@@ -57,24 +57,24 @@ type synthesis struct {
 }
 
 // unit is that of coordinate j.
-func (b *synthesis) unit(j int) float64 {
+func (b *Synthesis) unit(j int) float64 {
 	if b.units == nil {
 		return 1
 	}
 	return b.units[j]
 }
 
-func (b *synthesis) rest() []int { return b.order[b.q:] }
+func (b *Synthesis) rest() []int { return b.order[b.q:] }
 
-func (b *synthesis) lower() blas64.Triangular {
+func (b *Synthesis) lower() blas64.Triangular {
 	return blas64.Triangular{Uplo: blas.Lower, Diag: blas.Unit, N: b.q, Stride: b.lu.Stride, Data: b.lu.Data}
 }
 
-func (b *synthesis) upper() blas64.Triangular {
+func (b *Synthesis) upper() blas64.Triangular {
 	return blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: b.q, Stride: b.lu.Stride, Data: b.lu.Data}
 }
 
-func (b *synthesis) below() blas64.General {
+func (b *Synthesis) below() blas64.General {
 	return blas64.General{Rows: b.dim - b.q, Cols: b.q, Stride: b.lu.Stride, Data: b.lu.Data[b.q*b.lu.Stride:]}
 }
 
@@ -150,10 +150,10 @@ func chooseInstead(ctx context.Context, s engine.Task) (engine.Solver, error) {
 	return s.Tables.Rows(ctx, s)
 }
 
-func (b *synthesis) Problem() engine.Problem { return b.problem }
+func (b *Synthesis) Problem() engine.Problem { return b.problem }
 
 // Regularizer is r(z) with nothing on c. It refers to r.
-func (b *synthesis) Regularizer(r prox.Prox) (prox.Prox, bool, error) {
+func (b *Synthesis) Regularizer(r prox.Prox) (prox.Prox, bool, error) {
 	if r.Dim() == 0 {
 		r = prox.Block{Prox: r, N: b.q}
 	}
@@ -163,7 +163,7 @@ func (b *synthesis) Regularizer(r prox.Prox) (prox.Prox, bool, error) {
 	return prox.NewSeparable(r, prox.Block{Prox: prox.Zero(), N: len(b.rest())}), false, nil
 }
 
-func (b *synthesis) change(ctx context.Context, p engine.Problem) error {
+func (b *Synthesis) change(ctx context.Context, p engine.Problem) error {
 	x := linops.ToDense(p.Device, p.A)
 	d, _ := x.Dims()
 	out := mat.NewDense(d, b.dim, nil)
@@ -185,7 +185,7 @@ func (b *synthesis) change(ctx context.Context, p engine.Problem) error {
 
 // cancel sets columns of out = x M^{-1} to 0 where all that is left of the terms of their sums is
 // rounding errors: along such a coordinate b would not be bounded.
-func (b *synthesis) cancel(out, x *mat.Dense) {
+func (b *Synthesis) cancel(out, x *mat.Dense) {
 	lengths, largest := numerics.ColumnLengths(out), 0.0
 	for j, length := range numerics.ColumnLengths(x) {
 		largest = max(largest, length*b.unit(j))
@@ -209,7 +209,7 @@ func (b *synthesis) cancel(out, x *mat.Dense) {
 }
 
 // turn sets some rows of out to those of x M^{-1}.
-func (b *synthesis) turn(out blas64.General, x *mat.Dense, from, to int) {
+func (b *Synthesis) turn(out blas64.General, x *mat.Dense, from, to int) {
 	for i := from; i < to; i++ {
 		row, dst := x.RawRowView(i), out.Data[i*out.Stride:][:b.dim]
 		for at, j := range b.order {
@@ -232,13 +232,13 @@ func (b *synthesis) turn(out blas64.General, x *mat.Dense, from, to int) {
 }
 
 // FactorRows factors K; nil where its rows depend on each other.
-func FactorRows(ctx context.Context, p engine.Problem) (*synthesis, error) {
+func FactorRows(ctx context.Context, p engine.Problem) (*Synthesis, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	q, dim := p.K.Dims()
 	progress.From(ctx)(progress.Report{Stage: progress.Factorization, Steps: q})
-	b := &synthesis{k: p.K, q: q, dim: dim, order: make([]int, dim), units: engine.UnequalColumns(p)}
+	b := &Synthesis{k: p.K, q: q, dim: dim, order: make([]int, dim), units: engine.UnequalColumns(p)}
 	b.lu = mat.DenseCopyOf(linops.ToDense(p.Device, p.K).T()).RawMatrix()
 	lengths2 := make([]float64, q) // of K's rows
 	for j := range dim {
@@ -265,7 +265,7 @@ func FactorRows(ctx context.Context, p engine.Problem) (*synthesis, error) {
 
 // reciprocalCondition is one over the condition of U where K's rows, whose squared lengths are given, are scaled to
 // length 1: the units of K b do not matter.
-func (b *synthesis) reciprocalCondition(lengths2 []float64) float64 {
+func (b *Synthesis) reciprocalCondition(lengths2 []float64) float64 {
 	u := b.upper()
 	even := blas64.Triangular{Uplo: u.Uplo, Diag: u.Diag, N: b.q, Stride: b.q, Data: make([]float64, b.q*b.q)}
 	for i := range b.q {
@@ -278,7 +278,7 @@ func (b *synthesis) reciprocalCondition(lengths2 []float64) float64 {
 
 // Multiplier is [solve.Multiplier] where K's rows are independent, so that K* u = g has one solution: with the
 // residual r of y on the columns of c, and g = A* r, it is u = U^{-1} L1^{-1} g_I.
-func (b *synthesis) Multiplier(p engine.Problem, y array.Batch) (array.Batch, error) {
+func (b *Synthesis) Multiplier(p engine.Problem, y array.Batch) (array.Batch, error) {
 	dev := p.Device
 	d, _ := p.A.Dims()
 	r, g, u := dev.Alloc(1, d), dev.Alloc(1, b.dim), dev.Alloc(1, b.q)
@@ -319,7 +319,7 @@ func (b *synthesis) Multiplier(p engine.Problem, y array.Batch) (array.Batch, er
 	return u, nil
 }
 
-func (b *synthesis) lift(x []float64) []float64 {
+func (b *Synthesis) lift(x []float64) []float64 {
 	out, t := make([]float64, b.dim), slices.Clone(x[:b.q])
 	v := blas64.Vector{N: b.q, Inc: 1, Data: t}
 	blas64.Trsv(blas.Trans, b.upper(), v)
@@ -337,7 +337,7 @@ func (b *synthesis) lift(x []float64) []float64 {
 	return out
 }
 
-func (b *synthesis) Start(x array.Batch) (array.Batch, bool) {
+func (b *Synthesis) Start(x array.Batch) (array.Batch, bool) {
 	dev := x.Device()
 	to := dev.Alloc(1, b.dim)
 	b.k.Forward(to.Cols(0, b.q), x)
@@ -351,12 +351,9 @@ func (b *synthesis) Start(x array.Batch) (array.Batch, bool) {
 	return to, true
 }
 
-func (b *synthesis) Deliver(x, _, _ array.Batch) error {
+func (b *Synthesis) Deliver(x, _, _ array.Batch) error {
 	x.Device().Upload(x, b.lift(x.ToHost()))
 	return nil
 }
 
-func (b *synthesis) Release() { b.a.Release() }
-
-// Synthesis is the rewriting of [FactorRows].
-type Synthesis = synthesis
+func (b *Synthesis) Release() { b.a.Release() }

@@ -2,7 +2,7 @@ package rewrite
 
 import "gonum.org/v1/gonum/blas/blas64"
 
-// sparseFactor holds the entries of the factors of a [synthesis] that are not 0: L by rows without the
+// sparseFactor holds the entries of the factors of a [Synthesis] that are not 0: L by rows without the
 // ones on the diagonal, and U by rows without its diagonal.
 type sparseFactor struct {
 	l, u     sparseRows

@@ -47,7 +47,7 @@ import (
 type admm struct {
 	engine.Named
 	k      linops.Operator // K or the identity
-	system *penalized
+	system *Penalized
 	bound  float64 // of ||A||^2
 	eta    float64
 	shared bool // the system belongs to another method

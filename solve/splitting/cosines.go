@@ -41,7 +41,7 @@ const octaves = 40
 const cosinesSeed = 0x636f73
 
 // newCosines tries A on a random vector for every octave of K*K's eigenvalues; nil where a transform is not known.
-func newCosines(ctx context.Context, s *penalized) (*cosines, error) {
+func newCosines(ctx context.Context, s *Penalized) (*cosines, error) {
 	spectrum, dev := s.k.Cosines, s.p.Device
 	f := &cosines{k: spectrum.Values(), null: -1}
 	n, top := len(f.k), 0.0
@@ -102,7 +102,7 @@ func newCosines(ctx context.Context, s *penalized) (*cosines, error) {
 }
 
 // onConstants keeps the vector that K maps to 0.
-func (f *cosines) onConstants(s *penalized, x, z array.Batch, norm float64) {
+func (f *cosines) onConstants(s *Penalized, x, z array.Batch, norm float64) {
 	if !(norm > 0) {
 		return
 	}
@@ -150,7 +150,7 @@ func (f *cosines) release() {
 }
 
 // scaled is one over the eigenvalues of c M + rho K*K.
-func (s *penalized) scaled(rho, c float64) (array.Batch, error) {
+func (s *Penalized) scaled(rho, c float64) (array.Batch, error) {
 	return s.weighted([2]float64{rho, c}, func() []float64 {
 		host := s.cosines.a.ToHost()
 		for j, a := range host {
@@ -160,7 +160,7 @@ func (s *penalized) scaled(rho, c float64) (array.Batch, error) {
 	})
 }
 
-func (s *penalized) byCosines(rho float64) (func(dst, r array.Batch), error) {
+func (s *Penalized) byCosines(rho float64) (func(dst, r array.Batch), error) {
 	w, err := s.scaled(rho, 1)
 	return func(dst, r array.Batch) {
 		t := dst.Device().Alloc(r.K(), r.N())
@@ -211,7 +211,7 @@ const (
 )
 
 // follow is an iteration: it sets b to the solution of the system with b'.
-func (s *penalized) follow(b, rhs array.Batch, rho float64, f *follower) error {
+func (s *Penalized) follow(b, rhs array.Batch, rho float64, f *follower) error {
 	dev, t := b.Device(), s.cosines.t
 	now, next := dev.Alloc(1, b.N()), dev.Alloc(1, b.N())
 	defer array.Free(now, next)
@@ -244,7 +244,7 @@ func (s *penalized) follow(b, rhs array.Batch, rho float64, f *follower) error {
 
 // advance moves b' to where the function that the system minimizes is least on the plane through b' along b - b' and
 // the way before, as a step of conjugate gradients does, and b with it.
-func (s *penalized) advance(b, coefficients array.Batch, rho float64, f *follower) {
+func (s *Penalized) advance(b, coefficients array.Batch, rho float64, f *follower) {
 	dev := b.Device()
 	d := move{dev.Alloc(1, b.N()), dev.Alloc(1, b.N()), dev.Alloc(1, b.N())}
 	bent, penalty := dev.Alloc(1, b.N()), dev.Alloc(1, b.N())
@@ -287,7 +287,7 @@ func (s *penalized) advance(b, coefficients array.Batch, rho float64, f *followe
 // leastPlane is the square of the sine, in the norm of the system, from which two ways span a plane.
 const leastPlane = 1e-8
 
-func (s *penalized) normal(dst, b array.Batch) {
+func (s *Penalized) normal(dst, b array.Batch) {
 	d, _ := s.p.A.Dims()
 	z := b.Device().Alloc(1, d)
 	defer z.Free()
@@ -300,7 +300,7 @@ func (s *penalized) normal(dst, b array.Batch) {
 //	A*(A b - y) + K* u = 0,
 //
 // which a duality gap asks for. aty is A* y.
-func (s *penalized) feasible(b, u, aty array.Batch) {
+func (s *Penalized) feasible(b, u, aty array.Batch) {
 	f, dev := s.cosines, b.Device()
 	e, t, ku := dev.Alloc(1, b.N()), dev.Alloc(1, b.N()), dev.Alloc(1, u.N())
 	defer array.Free(e, t, ku)

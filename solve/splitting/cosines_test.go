@@ -14,7 +14,7 @@ import (
 )
 
 // scanned is a tomography of n x n pixels with a transform for its systems, and y.
-func scanned(t *testing.T, n, count int) (*penalized, array.Batch) {
+func scanned(t *testing.T, n, count int) (*Penalized, array.Batch) {
 	t.Helper()
 	angles := make([]float64, count)
 	for i := range angles {

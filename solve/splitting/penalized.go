@@ -16,8 +16,8 @@ import (
 	"surepipe/solve/engine"
 )
 
-// penalized solves (A*A + rho K*K) x = rhs. It is safe for concurrent use.
-type penalized struct {
+// Penalized solves (A*A + rho K*K) x = rhs. It is safe for concurrent use.
+type Penalized struct {
 	p      engine.Problem
 	choice engine.Choice
 	penalizedRule
@@ -38,47 +38,47 @@ type penalized struct {
 	cosines *cosines // where a transform is known; else nil
 }
 
-// effort says where the solution of a system is looked for.
-type effort int
+// Effort says where the solution of a system is looked for.
+type Effort int
 
 const (
-	Anywhere effort = iota // from 0
+	Anywhere Effort = iota // from 0
 	near                   // from what dst holds, one vector near the solution
 	nearer                 // likewise, until the residual is a tenth of what it was
 )
 
 // penalizedWay sets dst to the solution.
-type penalizedWay func(s *penalized, ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error
+type penalizedWay func(s *Penalized, ctx context.Context, dst, rhs array.Batch, rho float64, from Effort) error
 
 // penalizedRule is a way, and the preconditioner where it iterates: (A*A + rho K*K)^{-1} or near it; nil for none.
 type penalizedRule struct {
 	chosen, reason string
-	applies        func(s *penalized) bool
+	applies        func(s *Penalized) bool
 	how            penalizedWay
-	preconditioner func(s *penalized, rho float64) (func(dst, r array.Batch), error)
+	preconditioner func(s *Penalized, rho float64) (func(dst, r array.Batch), error)
 }
 
 // penalizedRules is the table of ways to solve the system: the first one that applies is taken.
 var penalizedRules = []penalizedRule{
 	{"K's normal equations in closed form", "A*A is a multiple of the identity",
-		func(s *penalized) bool { return s.a.Columns.Value > 0 && s.k.SolveNormal != nil }, (*penalized).byK, nil},
+		func(s *Penalized) bool { return s.a.Columns.Value > 0 && s.k.SolveNormal != nil }, (*Penalized).byK, nil},
 	{"A's normal equations in closed form", "K*K is a multiple of the identity",
-		func(s *penalized) bool { return s.k.Columns.Value > 0 && s.a.SolveNormal != nil }, (*penalized).byA, nil},
+		func(s *Penalized) bool { return s.k.Columns.Value > 0 && s.a.SolveNormal != nil }, (*Penalized).byA, nil},
 	{"an inverse matrix", "p is small, or A a matrix of few columns: one inverse serves until the step changes",
-		func(s *penalized) bool {
+		func(s *Penalized) bool {
 			_, dim := s.p.A.Dims()
 			return dim <= mostInverted || dim <= ofMatrix*mostInverted && s.a.Dense != nil && s.a.Passes.Bytes == 0
-		}, (*penalized).byInverse, nil},
+		}, (*Penalized).byInverse, nil},
 	{"cosine transforms, with a product with A*A after some of them",
 		"a cosine transform diagonalizes K*K, and A*A is about a function of K*K: what is left of A*A follows the " +
 			"iterates",
-		func(s *penalized) bool { return s.cosines != nil }, (*penalized).byGradients, (*penalized).byCosines},
+		func(s *Penalized) bool { return s.cosines != nil }, (*Penalized).byGradients, (*Penalized).byCosines},
 	{"conjugate gradients, preconditioned by K's closed form",
 		"the linear system of a step has none of its own, but K's normal equations have; every step starts at the " +
 			"last one's solution",
-		func(s *penalized) bool { return s.k.SolveNormal != nil }, (*penalized).byGradients, (*penalized).onConstants},
+		func(s *Penalized) bool { return s.k.SolveNormal != nil }, (*Penalized).byGradients, (*Penalized).onConstants},
 	{"conjugate gradients", "the linear system of a step has no closed form; every step starts at the last " +
-		"one's solution", func(*penalized) bool { return true }, (*penalized).byGradients, (*penalized).byDiagonal},
+		"one's solution", func(*Penalized) bool { return true }, (*Penalized).byGradients, (*Penalized).byDiagonal},
 }
 
 // mostInverted is the largest p for which the matrix of the system is inverted, and ofMatrix times that where A is a
@@ -99,8 +99,8 @@ const (
 const worthwhile = 4
 
 // NewPenalized is given a bound of ||K||^2.
-func NewPenalized(ctx context.Context, p engine.Problem, normK2, tol float64) (*penalized, error) {
-	s := &penalized{
+func NewPenalized(ctx context.Context, p engine.Problem, normK2, tol float64) (*Penalized, error) {
+	s := &Penalized{
 		p: p, normK2: normK2,
 		a: linops.Complete(p.A, linops.StructureOf(p.A)), k: linops.StructureOf(p.K),
 		flat:     -1,
@@ -128,11 +128,11 @@ func NewPenalized(ctx context.Context, p engine.Problem, normK2, tol float64) (*
 	return s, nil
 }
 
-func (s *penalized) rule() *penalizedRule {
+func (s *Penalized) rule() *penalizedRule {
 	return &penalizedRules[slices.IndexFunc(penalizedRules, func(r penalizedRule) bool { return r.applies(s) })]
 }
 
-func (s *penalized) Release() {
+func (s *Penalized) Release() {
 	if s.cosines != nil {
 		s.cosines.release()
 	}
@@ -145,7 +145,7 @@ func (s *penalized) Release() {
 }
 
 // Solve sets dst = (A*A + rho K*K)^{-1} rhs, from what dst holds.
-func (s *penalized) Solve(ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error {
+func (s *Penalized) Solve(ctx context.Context, dst, rhs array.Batch, rho float64, from Effort) error {
 	if err := s.how(s, ctx, dst, rhs, rho, from); err != nil {
 		return err
 	}
@@ -153,11 +153,11 @@ func (s *penalized) Solve(ctx context.Context, dst, rhs array.Batch, rho float64
 }
 
 // byK is (A*A + rho K*K)^{-1} = (I + (rho/c) K*K)^{-1}/c.
-func (s *penalized) byK(_ context.Context, dst, rhs array.Batch, rho float64, _ effort) error {
+func (s *Penalized) byK(_ context.Context, dst, rhs array.Batch, rho float64, _ Effort) error {
 	return closed(s.k, s.a.Columns.Value, dst, rhs, rho/s.a.Columns.Value)
 }
 
-func (s *penalized) byA(_ context.Context, dst, rhs array.Batch, rho float64, _ effort) error {
+func (s *Penalized) byA(_ context.Context, dst, rhs array.Batch, rho float64, _ Effort) error {
 	c := rho * s.k.Columns.Value
 	return closed(s.a, c, dst, rhs, 1/c)
 }
@@ -181,7 +181,7 @@ type inverted struct {
 // number, relative to its size. Where dst holds no vector near the solution it does so twice, and with
 // the inverse of another matrix timesShifted times: right-hand sides are A* and K* of something, and
 // not in the null space.
-func (s *penalized) byInverse(_ context.Context, dst, rhs array.Batch, rho float64, from effort) error {
+func (s *Penalized) byInverse(_ context.Context, dst, rhs array.Batch, rho float64, from Effort) error {
 	m, err := s.inverse(rho)
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func (s *penalized) byInverse(_ context.Context, dst, rhs array.Batch, rho float
 	return nil
 }
 
-func (s *penalized) inverse(rho float64) (inverted, error) {
+func (s *Penalized) inverse(rho float64) (inverted, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m, ok := s.inverses[rho]; ok {
@@ -289,12 +289,12 @@ func (k *kept) residual(dev array.Device, rest, x, rhs array.Batch, rho float64,
 // byGradients solves for the difference from what is known. Where conjugate gradients stop short of
 // their tolerance, at the level of rounding errors, the result is as good as it gets: the duality gap
 // counts what is left.
-func (s *penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error {
+func (s *Penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho float64, from Effort) error {
 	return s.gradients(ctx, dst, rhs, rho, from, nil)
 }
 
 // after is solve for one vector, where k is what the solution before has left, or nil.
-func (s *penalized) after(ctx context.Context, dst, rhs array.Batch, rho float64, from effort, k *kept) error {
+func (s *Penalized) after(ctx context.Context, dst, rhs array.Batch, rho float64, from Effort, k *kept) error {
 	if s.closed {
 		return s.Solve(ctx, dst, rhs, rho, from)
 	}
@@ -304,7 +304,7 @@ func (s *penalized) after(ctx context.Context, dst, rhs array.Batch, rho float64
 	return dst.Device().Err()
 }
 
-func (s *penalized) gradients(ctx context.Context, dst, rhs array.Batch, rho float64, from effort, k *kept) error {
+func (s *Penalized) gradients(ctx context.Context, dst, rhs array.Batch, rho float64, from Effort, k *kept) error {
 	dev := dst.Device()
 	_, dim := s.p.A.Dims()
 	apply, free := s.products(dev, rhs.K(), rho)
@@ -341,7 +341,7 @@ func (s *penalized) gradients(ctx context.Context, dst, rhs array.Batch, rho flo
 }
 
 // size is the mean eigenvalue of A*A, or the given bound where the lengths of A's columns are not known.
-func (s *penalized) size(bound float64) float64 {
+func (s *Penalized) size(bound float64) float64 {
 	if s.a2 == nil {
 		return bound
 	}
@@ -353,7 +353,7 @@ func (s *penalized) size(bound float64) float64 {
 }
 
 // products are those of k vectors with the matrix of the system.
-func (s *penalized) products(dev array.Device, k int, rho float64) (apply func(to, x array.Batch), free func()) {
+func (s *Penalized) products(dev array.Device, k int, rho float64) (apply func(to, x array.Batch), free func()) {
 	d, dim := s.p.A.Dims()
 	q, _ := s.p.K.Dims()
 	az, kz, t := dev.Alloc(k, d), dev.Alloc(k, q), dev.Alloc(k, dim)
@@ -370,7 +370,7 @@ func (s *penalized) products(dev array.Device, k int, rho float64) (apply func(t
 
 // onConstants is (flat I + rho K*K)^{-1} where rho K*K is not small beside the identity, with flat what A*A is like on
 // smooth vectors, where K is small; else the inverse of the diagonal.
-func (s *penalized) onConstants(rho float64) (func(dst, r array.Batch), error) {
+func (s *Penalized) onConstants(rho float64) (func(dst, r array.Batch), error) {
 	if err := s.onOnes(); err != nil {
 		return nil, err
 	}
@@ -380,7 +380,7 @@ func (s *penalized) onConstants(rho float64) (func(dst, r array.Batch), error) {
 	return s.byDiagonal(rho)
 }
 
-func (s *penalized) onOnes() error {
+func (s *Penalized) onOnes() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.flat >= 0 {
@@ -400,7 +400,7 @@ func (s *penalized) onOnes() error {
 	return nil
 }
 
-func (s *penalized) byDiagonal(rho float64) (func(dst, r array.Batch), error) {
+func (s *Penalized) byDiagonal(rho float64) (func(dst, r array.Batch), error) {
 	if s.a2 == nil || s.k2 == nil {
 		return nil, nil
 	}
@@ -418,7 +418,7 @@ func (s *penalized) byDiagonal(rho float64) (func(dst, r array.Batch), error) {
 }
 
 // weighted are the weights of a preconditioner that is used again.
-func (s *penalized) weighted(key [2]float64, values func() []float64) (array.Batch, error) {
+func (s *Penalized) weighted(key [2]float64, values func() []float64) (array.Batch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w, ok := s.weights[key]; ok {
@@ -434,9 +434,3 @@ func (s *penalized) weighted(key [2]float64, values func() []float64) (array.Bat
 	s.weights[key] = w
 	return w, nil
 }
-
-// Penalized is the system of [NewPenalized], and Effort says where its solution is looked for.
-type (
-	Penalized = penalized
-	Effort    = effort
-)
