@@ -71,11 +71,7 @@ func (c *compose) split() {
 }
 
 func operators(parts []known) []Operator {
-	ops := make([]Operator, len(parts))
-	for i := range parts {
-		ops[i] = parts[i].Operator
-	}
-	return ops
+	return lists.Make(len(parts), func(i int) Operator { return parts[i].Operator })
 }
 
 func (c *compose) multiply(w product.Direction, dst, x array.Batch) {

@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
@@ -330,10 +331,7 @@ func (a *Dense) invert(dev array.Device, eta float64) array.Batch {
 	if gram == nil {
 		return dev.Alloc(n, n)
 	}
-	w := make([]float64, n*n)
-	for i, v := range gram {
-		w[i] = eta * v
-	}
+	w := floats.ScaleTo(make([]float64, n*n), eta, gram)
 	for i := range n {
 		w[i*n+i]++
 	}

@@ -3,6 +3,8 @@ package linops
 import (
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
 	"surepipe/internal/lists"
 	"surepipe/linops/internal/product"
@@ -41,11 +43,7 @@ func NewDiagonal(dev array.Device, diag []float64) *Diagonal {
 }
 
 func (a *Diagonal) scaleColumns(dev array.Device, s []float64) Restricted {
-	scaled := make([]float64, len(s))
-	for j, v := range s {
-		scaled[j] = a.weights[j] * v
-	}
-	return NewDiagonal(dev, scaled)
+	return NewDiagonal(dev, floats.MulTo(make([]float64, len(s)), a.weights, s))
 }
 
 func (a *Diagonal) solveNormal(dst, rhs array.Batch, eta float64) bool {

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 )
 
@@ -280,11 +281,7 @@ func (l *Cox) factor(s *coxSums) (Root, error) {
 }
 
 func (r *denseRoot) permuted(v []float64) []float64 {
-	out := make([]float64, len(v))
-	for at, i := range r.pivots {
-		out[at] = v[i]
-	}
-	return out
+	return lists.Pick(v, r.pivots)
 }
 
 func (r *denseRoot) restored(dst, x []float64) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"surepipe/internal/digits"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/risk"
 	"surepipe/risk/folds"
@@ -194,11 +195,9 @@ func (s *sweep) neighbours(d int) (f folds.Folds, by string, wide int) {
 // apart. A part of many observations tells as much as all: there are as many fits as leave out mostPatched of them.
 func everyFifth(f folds.Folds, d, wide int) []folds.Split {
 	of, _ := f.Units(d)
-	splits := make([]folds.Split, min(f.K, (mostPatched*f.K+d-1)/d))
-	for k := range splits {
-		splits[k] = folds.Without(d, func(i int) bool { return (of[i]%wide+2*(of[i]/wide))%f.K == k })
-	}
-	return splits
+	return lists.Make(min(f.K, (mostPatched*f.K+d-1)/d), func(k int) folds.Split {
+		return folds.Without(d, func(i int) bool { return (of[i]%wide+2*(of[i]/wide))%f.K == k })
+	})
 }
 
 func (s *sweep) said(p *SweepPoint) (risk.Criterion, []float64) {

@@ -13,6 +13,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/risk/warning"
@@ -176,11 +177,7 @@ func (l *secants) difference(ctx context.Context, v []float64, eps float64) ([]f
 	if err != nil {
 		return nil, err
 	}
-	row := make([]float64, len(f))
-	for i, u := range f {
-		row[i] = (u - l.value[i]) / h
-	}
-	return row, nil
+	return lists.Make(len(f), func(i int) float64 { return (f[i] - l.value[i]) / h }), nil
 }
 
 func (l *secants) checked() [][]float64 {

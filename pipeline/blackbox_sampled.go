@@ -17,6 +17,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/internal/lists"
 	"surepipe/progress"
 	"surepipe/risk"
 	"surepipe/vjp"
@@ -165,10 +166,9 @@ func (e *evaluations) digest(o Options, r Risk, s *shown, units int) *risk.Diges
 	for j := range n {
 		floats.Add(sum, all[j*hutch.ProjectionSize:][:hutch.ProjectionSize])
 	}
-	forms := make([]float64, min(hutch.ProjectionProbes, len(s.values)))
-	for j := range forms {
-		forms[j] = s.values[j] / (2 * r.Sigma2)
-	}
+	forms := lists.Make(min(hutch.ProjectionProbes, len(s.values)), func(j int) float64 {
+		return s.values[j] / (2 * r.Sigma2)
+	})
 	pack := func(x []float64) *risk.Packed {
 		p := risk.Pack(x)
 		return &p
@@ -259,10 +259,7 @@ func (t *thinning) extend(ctx context.Context, n int) error {
 // divide puts the units of each count into folds at random: a function of the seed, the sample and the number.
 func (t *thinning) divide(number int) [][]float64 {
 	r := rand.New(rand.NewPCG(t.o.Seed, 0x7468696e6e00000+uint64(t.sample)<<16+uint64(number)))
-	folds := make([][]float64, t.folds)
-	for k := range folds {
-		folds[k] = make([]float64, len(t.y))
-	}
+	folds := lists.Make(t.folds, func(int) []float64 { return make([]float64, len(t.y)) })
 	for i, left := range t.y {
 		for k := range t.folds - 1 {
 			if left == 0 {

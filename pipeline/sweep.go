@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"surepipe/hutch"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/risk"
 	"surepipe/risk/folds"
@@ -419,11 +420,8 @@ func (s *sweep) number(place []int) int {
 }
 
 func (s *sweep) weights(i int) []float64 {
-	w := make([]float64, len(s.grid))
-	for a, at := range s.place(i) {
-		w[a] = s.grid[a][at]
-	}
-	return w
+	place := s.place(i)
+	return lists.Make(len(s.grid), func(a int) float64 { return s.grid[a][place[a]] })
 }
 
 // offer records a point's value. point is nil where the point was known before.

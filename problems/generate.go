@@ -187,10 +187,7 @@ func lowRank(m, n int, seed uint64) ([]float64, error) {
 		return nil, fmt.Errorf("a matrix of %d x %d, expected positive dimensions", m, n)
 	}
 	rng := stream(seed, streamFactors)
-	x := make([]float64, m*n)
-	for i := range x {
-		x[i] = rng.Float64()
-	}
+	x := lists.Make(m*n, func(int) float64 { return rng.Float64() })
 	u, _, v, err := numerics.SVD(mat.NewDense(m, n, x))
 	if err != nil {
 		return nil, err

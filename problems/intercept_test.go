@@ -225,8 +225,9 @@ func TestInterceptIsRefusedWhereItHasNoPlace(t *testing.T) {
 		_, err := problems.New("svt", dev, problems.Data{Y: []float64{1, 2, 3, 4}, YShape: []int{2, 2},
 			Intercept: true}, problems.Hyper{Lambda: problems.Absolute(1)})
 		if err == nil || !strings.Contains(err.Error(),
-			"svt cannot have one: expected ols, ridge, lasso, elastic-net, group-lasso, fused-lasso, "+
-				"generalized-lasso or a specification") {
+			"an intercept is asked for, but svt cannot have that: expected ols, ridge, lasso, elastic-net, "+
+				"group-lasso, fused-lasso, "+
+				"generalized-lasso, or a specification") {
 			t.Errorf("error %v", err)
 		}
 		data, err := load(t, t.TempDir(), "data: {y: [1, 2, 3, 4]}\noperator: identity\nsynthesis: {adjoint: "+

@@ -1,6 +1,7 @@
 package problems
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -104,12 +105,6 @@ func SpecNames() []string {
 	return names
 }
 
-// Regressions lists the names of the problems that have a design matrix, and so may have an
-// intercept.
-func Regressions() []string {
-	return Those(func(l Layout) bool { return l.Design })
-}
-
 // parsed are the specifications that have been parsed, by their names.
 var (
 	parsed  = map[string]*spec.Spec{}
@@ -187,53 +182,46 @@ func (n *Named) mixed(alpha float64) (*spec.Spec, error) {
 // check rejects data from which the named problem cannot be built. The error names the array, what
 // was found and what was expected.
 func (n *Named) check(data Data) error {
+	for _, a := range []struct {
+		needed, there  bool
+		name, expected string
+	}{
+		{n.Design, data.X != nil, "X", "the d x p design matrix"},
+		{n.Groups, data.Groups != nil, "groups", "a label for each column of \"X\""},
+		{n.Selection, data.Shape != nil, "shape", "the matrix's 2 dimensions"},
+		{n.Selection, data.Indices != nil, "indices", "the places of the values of \"y\""},
+	} {
+		if a.needed && !a.there {
+			return fmt.Errorf("array %q is missing, expected %s", a.name, a.expected)
+		}
+	}
+	several, gaps := outcomesOf(data.Loss, data), n.Gaps && data.Indices != nil
+	if err := n.checkAsked(data, several > 0); err != nil {
+		return err
+	}
 	switch {
-	case n.Design && data.X == nil:
-		return fmt.Errorf("array \"X\" is missing, expected the d x p design matrix")
 	case n.Design && spec.MatrixOf(data.X).Empty():
 		return fmt.Errorf("array \"X\" is empty, expected the d x p design matrix")
-	case n.Groups && data.Groups == nil:
-		return fmt.Errorf("array \"groups\" is missing, expected a label for each column of \"X\"")
+	case n.Selection && len(data.Shape) != 2:
+		return fmt.Errorf("array \"shape\" is %v, expected 2 positive integers", data.Shape)
 	case n.Analysis:
 		if err := checkD(data); err != nil {
 			return err
 		}
 	}
-	switch {
-	case n.Selection && data.Shape == nil:
-		return fmt.Errorf("array \"shape\" is missing, expected the matrix's 2 dimensions")
-	case n.Selection && len(data.Shape) != 2:
-		return fmt.Errorf("array \"shape\" is %v, expected 2 positive integers", data.Shape)
-	case data.Standardize && !n.Design:
-		return fmt.Errorf("standardized columns are asked for, but %s has no design matrix: expected %s or a "+
-			"specification", n.Name, strings.Join(Regressions(), ", "))
-	case data.Intercept && !n.Design:
-		return fmt.Errorf("an intercept is asked for, but %s cannot have one: expected %s or a specification", n.Name,
-			strings.Join(Regressions(), ", "))
-	}
 	rank, expected := n.YRank, "shape "+n.YShape
-	if n.Rows {
-		expected = "shape (n,), or (m, n) for m sequences"
-		if len(data.YShape) == n.YRank+1 {
-			rank++
-		}
-	}
-	if n.Colours {
-		expected = "shape (m, n) of an image, or (m, n, 3) in colours"
-		if len(data.YShape) == n.YRank+1 {
-			rank++
-		}
-	}
-	if n.Gaps && data.Indices != nil {
+	switch {
+	case gaps:
 		rank, expected = 1, "shape (d,), the values at \"indices\""
-	}
-	several := outcomesOf(data.Loss, data)
-	if several > 0 && !n.Design {
-		return fmt.Errorf("the %s loss is for regressions: expected %s or a specification", data.Loss.Name,
-			strings.Join(Regressions(), ", "))
-	}
-	if several > 0 {
+	case several > 0:
 		rank, expected = n.YRank+1, "shape (d, K), a column for each class"
+	case n.Rows:
+		expected = "shape (n,), or (m, n) for m sequences"
+	case n.Colours:
+		expected = "shape (m, n) of an image, or (m, n, 3) in colours"
+	}
+	if (n.Rows || n.Colours) && !gaps && len(data.YShape) == n.YRank+1 {
+		rank++
 	}
 	if err := check.Vector("y", data.Y, data.YShape, rank, expected); err != nil {
 		return err
@@ -244,25 +232,20 @@ func (n *Named) check(data Data) error {
 		if len(data.Y) != d*max(several, 1) {
 			return fmt.Errorf("array \"y\" has %d values, expected %d: \"X\" has shape (%d, %d)", len(data.Y), d, d, p)
 		}
-	case n.Gaps && data.Indices != nil && (len(data.Indices) != len(data.Y) ||
+	case gaps && (len(data.Indices) != len(data.Y) ||
 		len(data.Shape) != n.YRank && !(n.Colours && len(data.Shape) == n.YRank+1)):
 		return fmt.Errorf("arrays \"indices\" of %d values and \"shape\" of %d, expected %d, as many as \"y\", "+
 			"and %d, the axes of the whole", len(data.Indices), len(data.Shape), len(data.Y), n.YRank)
-	case n.Gaps && data.Indices != nil:
+	case gaps:
 		if err := checkGaps(data); err != nil {
 			return err
 		}
-	case n.Selection && data.Indices == nil:
-		return fmt.Errorf("array \"indices\" is missing, expected the places of the %d values of \"y\"", len(data.Y))
 	case n.Selection && len(data.Indices) != len(data.Y):
 		return fmt.Errorf("array \"indices\" has %d values, expected %d, as many as \"y\"", len(data.Indices),
 			len(data.Y))
-	case n.Rows && data.Indices == nil && data.YShape[rank-1] < 2:
+	case n.Rows && data.YShape[rank-1] < 2:
 		return fmt.Errorf("array \"y\" has shape %s, expected sequences of at least 2 values",
 			ndarray.ShapeString(data.YShape))
-	}
-	if err := n.checkSettings(data); err != nil {
-		return err
 	}
 	return checkMu(data)
 }
@@ -289,22 +272,32 @@ func checkGaps(data Data) error {
 	return nil
 }
 
-func (n *Named) checkSettings(d Data) error {
+// checkAsked rejects what is asked for that the problem cannot have; several says that the loss has several outcomes.
+func (n *Named) checkAsked(d Data, several bool) error {
+	design, isotropic := func(l Layout) bool { return l.Design }, func(l Layout) bool { return l.Isotropic }
+	for _, a := range []struct {
+		asked bool
+		what  string
+		by    func(Layout) bool
+	}{
+		{d.Standardize, "standardized columns are", design},
+		{d.Intercept, "an intercept is", design},
+		{several, "the loss " + d.Loss.Name + " is", design},
+		{d.Vectorial, "vectorial total variation is", isotropic},
+		{d.Anisotropic, "anisotropic total variation is", isotropic},
+		{d.Order != nil, "an order of differences is", func(l Layout) bool { return l.Orders != Orders{} }},
+		{d.At != nil, "places of the values of y are", func(l Layout) bool { return l.Places }},
+	} {
+		if a.asked && !a.by(n.Layout) {
+			return fmt.Errorf("%s asked for, but %s cannot have that: expected %s, or a specification", a.what, n.Name,
+				strings.Join(Those(a.by), ", "))
+		}
+	}
 	switch {
-	case d.Vectorial && (!n.Isotropic || d.Anisotropic):
-		return fmt.Errorf("vectorial total variation is asked for, but %s is not isotropic %s", n.Name,
-			List(func(l Layout) bool { return l.Isotropic }))
-	case d.Anisotropic && !n.Isotropic:
-		return fmt.Errorf("anisotropic total variation is asked for, but %s is not %s", n.Name,
-			List(func(l Layout) bool { return l.Isotropic }))
-	case d.Order != nil && n.Orders == Orders{}:
-		return fmt.Errorf("differences of order %d are asked for, but %s is not %s", *d.Order, n.Name,
-			List(func(l Layout) bool { return l.Orders != Orders{} }))
+	case d.Vectorial && d.Anisotropic:
+		return errors.New("vectorial total variation is asked for, and anisotropic one, expected one of them")
 	case d.Mix != nil && n.Mixed == nil:
 		return fmt.Errorf("alpha is %g, but %s is not elastic-net", *d.Mix, n.Name)
-	case d.At != nil && !n.Places:
-		return fmt.Errorf("there are places of the values of y, but %s is not %s", n.Name,
-			List(func(l Layout) bool { return l.Places }))
 	}
 	return nil
 }

@@ -227,9 +227,6 @@ func TestNamedProblemsAreRegistered(t *testing.T) {
 		if found, ok := problems.Lookup(n.Name); !ok || found.Name != n.Name || found.Layout != n.Layout {
 			t.Errorf("%s is found as %+v", n.Name, found)
 		}
-		if slices.Contains(problems.Regressions(), n.Name) != n.Design {
-			t.Errorf("%s: design %t, regressions %v", n.Name, n.Design, problems.Regressions())
-		}
 	}
 	for _, g := range problems.Generators() {
 		n, named := problems.Lookup(g.Name)
@@ -281,4 +278,33 @@ func TestMatrixTakesWhatIsStored(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+}
+
+// What a problem cannot have is refused, with the problems that can.
+func TestWhatAProblemCannotHave(t *testing.T) {
+	one := 1
+	for want, ask := range map[string]func(d *problems.Data){
+		"vectorial total variation is asked for, but svt cannot have that: expected tv2d, or": func(d *problems.Data) {
+			d.Vectorial = true
+		},
+		"anisotropic total variation is asked for, but svt cannot have that: expected tv2d": func(d *problems.Data) {
+			d.Anisotropic = true
+		},
+		"an order of differences is asked for, but svt cannot have that: expected trend1d, wh": func(d *problems.Data) {
+			d.Order = &one
+		},
+		"places of the values of y are asked for, but svt cannot have that: expected whitt": func(d *problems.Data) {
+			d.At = []float64{1}
+		},
+		"the loss multinomial is asked for, but svt cannot have that: expected ols": func(d *problems.Data) {
+			d.Loss = problems.Loss{Name: "multinomial"}
+		},
+	} {
+		d := problems.Data{Y: []float64{1, 2, 3, 4}, YShape: []int{2, 2}}
+		ask(&d)
+		_, err := problems.New("svt", array.NewHost(), d, problems.Hyper{Lambda: problems.Absolute(1)})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
 }

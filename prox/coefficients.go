@@ -66,10 +66,7 @@ func (c *coefficients) times(dev array.Device, s []float64, f func(c, s float64)
 	if c.none() || c.infinite() {
 		return *c
 	}
-	out := make([]float64, len(s))
-	for j, v := range s {
-		out[j] = f(c.At(j), v)
-	}
+	out := lists.Make(len(s), func(j int) float64 { return f(c.At(j), s[j]) })
 	return listed(dev, out)
 }
 

@@ -11,6 +11,8 @@ import (
 	"gonum.org/v1/gonum/lapack"
 	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
+
+	"surepipe/internal/lists"
 )
 
 // ErrGroupDetermines says that a group of observations determines a direction of its own fit, whatever its values
@@ -103,10 +105,7 @@ const powerSteps = 12
 
 // Most is the largest eigenvalue of D_GG: how much the group decides of its own fit in some direction.
 func (b *Block) Most() float64 {
-	x := make([]float64, b.chol.N)
-	for i := range x {
-		x[i] = 1 + float64(i%7) - float64(i%3)
-	}
+	x := lists.Make(b.chol.N, func(i int) float64 { return 1 + float64(i%7) - float64(i%3) })
 	size := 1.0
 	for range powerSteps {
 		floats.Scale(1/floats.Norm(x, 2), x)

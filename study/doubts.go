@@ -47,34 +47,23 @@ func (t *Tally) Doubts() (all Notes) {
 
 // Doubts are the reasons to doubt the points of a sweep, or its minimum, when it is summed up.
 func (r *Swept) Doubts() (all Notes) {
-	s, program := r.Summary, r.Header.Exec != ""
-	floored, tooLarge, doubted, missing, most, unsure, withoutValue := 0, 0, 0, 0, 0, 0, 0
-	for i := range r.Lines {
-		l := &r.Lines[i]
-		if l.Terms().Floored() {
-			floored++
+	s, criterion := r.Summary, r.Options.Criterion
+	rule, most := criterion.Rule(), 0
+	points := func(which func(l *SweepLine) bool) (n int) {
+		for i := range r.Lines {
+			if which(&r.Lines[i]) {
+				n++
+			}
 		}
-		if Sigma2TooLarge(l.Terms(), l.DivergenceStdErr, l.Sigma2RelStdErr) {
-			tooLarge++
-		}
-		if l.Doubted() {
-			doubted++
-		}
-		if l.Unsure(r.Options.Criterion) {
-			unsure++
-		}
-		if v, _ := l.Value(r.Options.Criterion); math.IsNaN(v) {
-			withoutValue++
-		}
-		if r.Options.Criterion.Rule().Diagonal && l.ALOUnresolved > 0 {
-			missing, most = missing+1, max(most, l.ALOUnresolved)
-		}
+		return n
 	}
-	if floored > 0 {
+	if points(func(l *SweepLine) bool { return l.Terms().Floored() }) > 0 {
 		all.Add(warning.ErrorBarFloor, "%s", ZeroBarText(r.Header.Sigma2RelStdErr != nil))
 	}
-	if tooLarge > 0 {
-		all.Add(warning.Sigma2TooLarge, tooLargeText, tooLarge, s.Points, "points")
+	if n := points(func(l *SweepLine) bool {
+		return Sigma2TooLarge(l.Terms(), l.DivergenceStdErr, l.Sigma2RelStdErr)
+	}); n > 0 {
+		all.Add(warning.Sigma2TooLarge, tooLargeText, n, s.Points, "points")
 	}
 	for a, axis := range r.Axes {
 		if end := s.Edges[axis.Name]; end != "" {
@@ -87,15 +76,21 @@ func (r *Swept) Doubts() (all Notes) {
 		all.Add(warning.FallsBack, "the criterion %s is not defined at any point of the grid, or not next to its "+
 			"least: %s; the minimum is that of cross-validation", c, c.Rule().Undefined)
 	}
-	if unsure > 0 {
+	if n := points(func(l *SweepLine) bool { return l.Unsure(criterion) }); n > 0 {
 		all.Add(warning.Unsure, "at %d of %d points the error bar of %s exceeds its value, or most observations have "+
-			"leverages near 1: they compete by the sum of value and bar", unsure, s.Points,
-			r.Options.Criterion.Rule().Label)
+			"leverages near 1: they compete by the sum of value and bar", n, s.Points, rule.Label)
 	}
-	if blocks := r.Options.Criterion.Rule().Blocks; blocks && withoutValue > 0 {
+	if n := points(func(l *SweepLine) bool {
+		v, _ := l.Value(criterion)
+		return rule.Blocks && math.IsNaN(v)
+	}); n > 0 {
 		all.Add(warning.NoLeaveGroupOut, "leave-group-out is not known at %d of %d points, where groups decide a part "+
-			"of their own fit: the minimizer is that of the others; compare --criterion cv", withoutValue, s.Points)
+			"of their own fit: the minimizer is that of the others; compare --criterion cv", n, s.Points)
 	}
+	missing := points(func(l *SweepLine) bool {
+		most = max(most, l.ALOUnresolved)
+		return rule.Diagonal && l.ALOUnresolved > 0
+	})
 	if missing > 0 && r.besideUnknown() {
 		why := "whose leverages are too near to 1 for the probes (--trace exact, more --queries, or another " +
 			"--criterion)"
@@ -110,11 +105,12 @@ func (r *Swept) Doubts() (all Notes) {
 		add(&all)
 	}
 	all = append(all, AuditNotes(s.Audits)...)
+	doubted := points((*SweepLine).Doubted)
 	if doubted > 0 {
 		all.Add(warning.Unverified, doubtedText, doubted, s.Points, "points")
 	}
 	switch n := s.NotConverged - doubted; {
-	case n > 0 && program:
+	case n > 0 && r.Header.Exec != "":
 		all.Add(warning.NotSmooth, "at %d of %d points %s", n, s.Points, warning.NotSmooth.Samples)
 	case n > 0:
 		all.Add(warning.NotConverged, "%d of %d points did not converge; raise --max-iter, or --tol if less accuracy "+

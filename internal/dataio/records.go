@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -79,12 +80,7 @@ func (r *records) next() ([]cell, error) {
 
 // isBlank reports whether a line has no cells: tabs that separate cells make some.
 func isBlank(line []byte, comma byte) bool {
-	for _, c := range line {
-		if c != ' ' && (c != '\t' || comma == '\t') {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(line, func(c byte) bool { return c != ' ' && (c != '\t' || comma == '\t') })
 }
 
 // quotedCell takes a cell whose first quote has been read, and returns the rest of its line, which

@@ -6,6 +6,8 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+
+	"surepipe/internal/lists"
 )
 
 // Sequence is a sequence of numbers with its estimate, and below them what the estimate leaves.
@@ -26,10 +28,7 @@ func (f Sequence) draw(c *page) (end vg.Length, err error) {
 		check("Truth", f.Truth, n, true)); err != nil {
 		return 0, err
 	}
-	left := make([]float64, n)
-	for i, y := range f.Y {
-		left[i] = y - f.Fit[i]
-	}
+	left := lists.Make(n, func(i int) float64 { return f.Y[i] - f.Fit[i] })
 	b := &block{title: f.Title, column: pageWidth}
 	all := slices.Concat(f.Y, f.Fit, f.Truth)
 	x := linearAxis(f.XLabel, f.X[0], f.X[n-1])

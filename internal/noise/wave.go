@@ -8,6 +8,8 @@ import (
 
 	"gonum.org/v1/gonum/dsp/fourier"
 	"gonum.org/v1/gonum/floats"
+
+	"surepipe/internal/lists"
 )
 
 const (
@@ -197,10 +199,9 @@ func (w *wave) refine(at [2]int) (f [2]float64) {
 
 // at is the Fourier transform at a frequency of a part of the image under a window.
 func (w *wave) at(f [2]float64, from, size [2]int, window [2][]float64) (sum complex128) {
-	turns := make([]complex128, size[1])
-	for j := range turns {
-		turns[j] = cmplx.Rect(window[1][j], -2*math.Pi*f[1]*float64(from[1]+j))
-	}
+	turns := lists.Make(size[1], func(j int) complex128 {
+		return cmplx.Rect(window[1][j], -2*math.Pi*f[1]*float64(from[1]+j))
+	})
 	for i := range size[0] {
 		row, along := w.y[(from[0]+i)*w.cols+from[1]:][:size[1]], complex(0, 0)
 		for j, v := range row {

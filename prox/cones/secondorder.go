@@ -209,10 +209,7 @@ func (j *coneDerivative) read(v, diagonal []float64) {
 		if e == 0 || e == 1 {
 			continue
 		}
-		w := make([]float64, len(c)-1)
-		for k, at := range c[1:] {
-			w[k] = v[at] / norm
-		}
+		w := lists.Make(len(c)-1, func(k int) float64 { return v[c[1+k]] / norm })
 		j.tight, j.w, j.factors = append(j.tight, i), append(j.w, w), append(j.factors, 1-e, -e)
 	}
 }

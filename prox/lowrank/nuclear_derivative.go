@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/prox/internal/vector"
 	"surepipe/space"
@@ -149,10 +150,7 @@ func newNuclearDerivative(dev array.Device, w *svd, r int, tau float64) *nuclear
 
 // transposition is the index that transposes r x r matrices.
 func transposition(dev array.Device, r int) array.Index {
-	swap := make([]int, r*r)
-	for at := range swap {
-		swap[at] = at%r*r + at/r
-	}
+	swap := lists.Make(r*r, func(at int) int { return at%r*r + at/r })
 	return dev.NewIndex(swap)
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/prox"
 	"surepipe/prox/internal/vector"
 	"surepipe/prox/subspace"
@@ -100,10 +101,7 @@ func (f *nuclearFollower) Eval(ctx context.Context, dst, v array.Batch, t, near 
 		dev.Fill(dst, 0)
 		return dev.Err()
 	}
-	d := make([]float64, r)
-	for i, s := range f.top.Sigma {
-		d[i] = s - f.tau
-	}
+	d := lists.Map(f.top.Sigma, func(s float64) float64 { return s - f.tau })
 	ud := dev.Alloc(m, r)
 	defer ud.Free()
 	subspace.ScaleColumns(ud, f.top.U, d)

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/lapack/lapack64"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 )
 
@@ -115,10 +116,7 @@ func (t *Triplets) Certify(ctx context.Context, x Product, r int, tau float64) (
 		array.Free(w, z, y)
 	}()
 	rng := rand.New(rand.NewPCG(0x636572, 0x74696679))
-	host := make([]float64, n*certificateProbes)
-	for i := range host {
-		host[i] = rng.NormFloat64()
-	}
+	host := lists.Make(n*certificateProbes, func(int) float64 { return rng.NormFloat64() })
 	dev.Upload(w, host)
 	t.outside(w, t.V)
 	logs := make([]float64, certificateProbes)

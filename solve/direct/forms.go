@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -67,15 +68,7 @@ func Closable(p engine.Problem) bool {
 	}
 	p.Loss = nil
 	s := &quadratic{p: p, q: curvatures(p)}
-	if s.q == nil {
-		return false
-	}
-	for _, r := range closedRules {
-		if r.applies(s) {
-			return true
-		}
-	}
-	return false
+	return s.q != nil && slices.ContainsFunc(closedRules, func(r closedRule) bool { return r.applies(s) })
 }
 
 // errNotClosed is the error of a problem that no factorization serves.

@@ -214,10 +214,7 @@ func (s *spectral) factorGraded(x *mat.Dense) error {
 	case w != nil:
 		w = pivoted.ScaleColumns(w, scale)
 	case s.curve > 0:
-		root := make([]float64, dim)
-		for j, v := range scale {
-			root[j] = math.Sqrt(s.curve) * v
-		}
+		root := floats.ScaleTo(make([]float64, dim), math.Sqrt(s.curve), scale)
 		w = mat.DenseCopyOf(mat.NewDiagDense(dim, root))
 	}
 	f := pivoted.Factorize(pivoted.ScaleColumns(x, scale), w, 1, 0)

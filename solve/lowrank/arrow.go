@@ -130,11 +130,7 @@ func completion(picked *linops.Picked, shape array.Shape, lambda float64, u, f, 
 		c.Row, c.Col = append(c.Row, int32(place/shape.Cols)), append(c.Col, int32(place%shape.Cols))
 	}
 	scaled := func(x []float64) []float64 {
-		out := make([]float64, len(x))
-		for i, v := range x {
-			out[i] = v * math.Sqrt(f[i%len(f)])
-		}
-		return out
+		return lists.Make(len(x), func(i int) float64 { return x[i] * math.Sqrt(f[i%len(f)]) })
 	}
 	c.L, c.R = scaled(u), scaled(v)
 	return c

@@ -160,10 +160,7 @@ func (h *factorHessian) deflate(v array.Batch, f, core []float64, diagonal array
 		}
 	}
 	h.transpose = dev.NewIndex(order)
-	coefficients := make([][]float64, 4)
-	for i := range coefficients {
-		coefficients[i] = make([]float64, k*k)
-	}
+	coefficients := lists.Make(4, func(int) []float64 { return make([]float64, k*k) })
 	same, turned, nullSame, nullTurned := coefficients[0], coefficients[1], coefficients[2], coefficients[3]
 	dev.Fill(h.unit, 0)
 	dev.Copy(h.columns(h.in(), h.unit), v)

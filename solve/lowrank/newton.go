@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/internal/numerics/steps"
 	"surepipe/linops"
 	"surepipe/prox/subspace"
@@ -254,10 +255,7 @@ func (s *factorStep) balance(sigma []float64, less float64) {
 // factor being eliminated.
 func (w *sampled) onFactors(ctx context.Context, tol float64) (*factorStep, error) {
 	dev, r := w.dev, len(w.top.Sigma)
-	f := make([]float64, r)
-	for i, s := range w.top.Sigma {
-		f[i] = s - w.tau
-	}
+	f := lists.Map(w.top.Sigma, func(s float64) float64 { return s - w.tau })
 	h, err := w.newFactorHessian(ctx, w.top.U, f, w.top.V, w.z, w.lambda)
 	if err != nil {
 		return nil, err

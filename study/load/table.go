@@ -185,69 +185,63 @@ func (f *Source) noteGap(n *study.Notes, data problems.Data) {
 }
 
 func (f *Source) noteTable(n *study.Notes, data problems.Data) {
-	gaps, d, whole := 0, len(data.Y), "sequence"
+	t, e := cmp.Or(data.Table, new(design.Data)), cmp.Or(data.Entries, new(design.Entries))
+	gaps, left, whole := 0, t.Left, "sequence"
 	if l, _ := LayoutOf(f.Problem); data.Indices != nil && (l.Gaps || len(data.Shape) == 1) {
-		if gaps = lists.Product(data.Shape) - d; len(data.Shape) > 1 {
+		if gaps = lists.Product(data.Shape) - len(data.Y); len(data.Shape) > 1 {
 			whole = "image"
 		}
-	} else if t := data.Table; t != nil && t.Sequence != nil {
+	} else if t.Sequence != nil {
 		gaps = t.Left
 	}
-	switch {
+	switch of := gaps + len(data.Y); {
 	case gaps > 0 && data.Spec != nil && !data.Spec.Selects():
 		n.Add(warning.MissingValues, "%d of %d values of the sequence are missing, and their neighbours are taken for "+
-			"neighbours of each other: operator: {selection: {indices: indices, shape: shape}} "+
-			"leaves gaps", gaps, gaps+d)
+			"neighbours of each other: operator: {selection: {indices: indices, shape: shape}} leaves gaps", gaps, of)
 	case gaps > 0:
 		n.Add(warning.MissingValues, "%d of %d values of the %s are missing: they are estimated from the others",
-			gaps, gaps+d, whole)
+			gaps, of, whole)
 		f.noteGap(n, data)
 	}
-	if t := data.Table; t != nil && t.Sequence != nil {
+	if t.Sequence != nil {
+		left = 0
 		f.noteSteps(n, t.Sequence, f.placed(data))
 	}
-	if t := data.Table; t != nil && t.Left > 0 && t.Sequence == nil {
-		n.Add(warning.RowsLeftOut, "%d of %d rows have a missing value and are left out", t.Left,
-			t.Weightless+t.Left+len(t.Y))
-	}
-	if t := data.Table; t != nil && t.Weightless > 0 {
-		n.Add(warning.RowsLeftOut, "%d of %d rows have weight 0 and are left out", t.Weightless,
-			t.Weightless+t.Left+len(t.Y))
-	}
-	if zeros := floats.Count(func(w float64) bool { return w == 0 }, data.Weights); zeros > 0 {
-		n.Add(warning.ZeroWeights, "%d of %d observations have weight 0", zeros, len(data.Weights))
+	rows := t.Weightless + t.Left + len(t.Y)
+	for _, some := range []struct {
+		kind      *warning.Kind
+		count, of int
+		are       string
+	}{
+		{warning.RowsLeftOut, left, rows, "rows have a missing value and are left out"},
+		{warning.RowsLeftOut, t.Weightless, rows, "rows have weight 0 and are left out"},
+		{warning.RowsLeftOut, e.Left, e.Left + len(e.Y), "rows have a missing value and are left out"},
+		{warning.ZeroWeights, floats.Count(func(w float64) bool { return w == 0 }, data.Weights), len(data.Weights),
+			"observations have weight 0"},
+	} {
+		if some.count > 0 {
+			n.Add(some.kind, "%d of %d %s", some.count, some.of, some.are)
+		}
 	}
 	if w := data.Weights; len(w) > 0 && f.LossOf().Squared() && floats.Min(w) < floats.Max(w) {
 		n.Add(warning.EqualVariances, "the weights differ: they are those of the loss, and the noise of every "+
 			"observation counts as equally large")
 	}
-	if e := data.Entries; e != nil && e.Left > 0 {
-		n.Add(warning.RowsLeftOut, "%d of %d rows have a missing value and are left out", e.Left, e.Left+len(e.Y))
-	}
-	var merged []string
-	if data.Table != nil {
-		merged = data.Table.Merged
-	}
-	if data.Entries != nil {
-		merged = append(merged, data.Entries.Merged...)
-	}
-	if t := data.Table; t != nil && len(t.Design.Levels) == 2 && data.Loss.Name != "" && len(data.YShape) == 1 {
+	if levels := t.Design.Levels; len(levels) == 2 && data.Loss.Name != "" && len(data.YShape) == 1 {
 		n.Add(warning.Levels, "column %q: %.40q is 1 and %.40q is 0; --success says which is 1", t.Design.Response,
-			t.Design.Levels[1], t.Design.Levels[0])
+			levels[1], levels[0])
 	}
-	if data.Table != nil {
-		for _, v := range data.Table.Design.Variables {
-			if odd := v.AmongNumbers(); len(odd) > 0 && !slices.Contains(f.Table.Categorical, v.Name) {
-				n.Add(warning.NumbersAsCategory, "column %q holds numbers in quotes and %.200q among them: it is "+
-					"coded as a category of %d levels; --na takes texts for missing values, --categorical confirms it",
-					v.Name, strings.Join(odd, ", "), len(v.Levels))
-			}
+	for _, v := range t.Design.Variables {
+		if odd := v.AmongNumbers(); len(odd) > 0 && !slices.Contains(f.Table.Categorical, v.Name) {
+			n.Add(warning.NumbersAsCategory, "column %q holds numbers in quotes and %.200q among them: it is "+
+				"coded as a category of %d levels; --na takes texts for missing values, --categorical confirms it",
+				v.Name, strings.Join(odd, ", "), len(v.Levels))
 		}
 	}
-	if len(merged) > 0 {
+	if merged := slices.Concat(t.Merged, e.Merged); len(merged) > 0 {
 		n.Add(warning.EqualNames, "texts that are equal numbers count as one: %s", strings.Join(merged, "; "))
 	}
-	if t := data.Table; t != nil && t.Filled > 0 {
+	if t.Filled > 0 {
 		n.Add(warning.ValuesReplaced, "%d missing values are replaced by the means of their columns", t.Filled)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
+	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/solve"
 )
@@ -92,10 +93,7 @@ func (s *arrowed) squares(ctx context.Context, dev array.Device) (float64, error
 	sum, most := 0.0, max(1, int(squaresBytes/s.ProbeBytes()))
 	for first < count {
 		some := min(most, count-first)
-		host := make([]float64, some*s.d)
-		for i := range host {
-			host[i] = float64(1 - 2*int(rng.Uint64()&1))
-		}
+		host := lists.Make(some*s.d, func(int) float64 { return float64(1 - 2*int(rng.Uint64()&1)) })
 		squares := make([]float64, some)
 		w := dev.Put(host, some, s.d)
 		err := s.Apply(ctx, w, w, Goal{}, nil)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/image/tiff/lzw"
 
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/lists"
 )
 
 // The tags of a TIFF file that are read or written (Adobe, TIFF revision 6.0, 1992; the predictor of
@@ -178,11 +179,7 @@ func (t *tiffFile) values(entry []byte, tag uint16) ([]uint64, error) {
 		}
 		from = t.data[at:]
 	}
-	values := make([]uint64, count)
-	for i := range values {
-		values[i] = t.integer(from[int64(i)*size:], int(size))
-	}
-	return values, nil
+	return lists.Make(int(count), func(i int) uint64 { return t.integer(from[int64(i)*size:], int(size)) }), nil
 }
 
 func (t *tiffFile) integer(b []byte, size int) uint64 {

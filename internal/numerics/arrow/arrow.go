@@ -32,6 +32,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
 
+	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 )
 
@@ -148,11 +149,7 @@ func (a *Arrow) list(c *Completion, pinned []int) {
 		x, next = append(x, a.x[j*a.q:(j+1)*a.q]...), next+1
 	}
 	a.x = x
-	columns := make([]int32, a.d)
-	for e, j := range c.Col {
-		columns[e] = number[j]
-	}
-	c.Col = columns
+	c.Col = lists.Map(c.Col, func(j int32) int32 { return number[j] })
 	any := counted(c.Row, nil, a.m)
 	byColumn := counted(c.Col, any.order, a.n)
 	byRow := counted(c.Row, byColumn.order, a.m)
