@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 	"surepipe/internal/noise"
 	"surepipe/linops"
 	"surepipe/problems"
+	"surepipe/problems/spec"
 )
 
 // load parses a specification whose file would be in dir, and reads its data.
@@ -54,11 +56,29 @@ func built(t *testing.T, dev array.Device, dir, text string, hyper problems.Hype
 func TestOperatorsAreTheirMatrices(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		dir := t.TempDir()
-		if err := dataio.WriteNPY(filepath.Join(dir, "m.npy"),
-			dataio.Array{Shape: []int{2, 3}, Data: []float64{1, 2, 3, 4, 5, 6}}); err != nil {
+		for name, a := range map[string]dataio.Array{
+			"m":       {Shape: []int{2, 3}, Data: []float64{1, 2, 3, 4, 5, 6}},
+			"s":       {Shape: []int{1, 1, 1, 2}, Data: []float64{3, 4}, Complex: true},
+			"complex": {Shape: []int{1, 2, 2}, Data: []float64{1, 2, 3, 4}, Complex: true},
+			"coil":    {Shape: []int{1, 1, 1, 2}, Data: []float64{1, 2}, Complex: true},
+			"colours": {Shape: []int{1, 1, 3}, Data: []float64{1, 2, 3}},
+		} {
+			if err := dataio.WriteNPY(filepath.Join(dir, name+".npy"), a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sparse := "%%MatrixMarket matrix coordinate real general\n2 3 2\n1 1 1\n2 3 6\n"
+		if err := os.WriteFile(filepath.Join(dir, "c.mtx"), []byte(sparse), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r := math.Sqrt(0.5)
+		r, seen := math.Sqrt(0.5), map[string]bool{}
+		defer func() {
+			for _, name := range spec.Operators() {
+				if !seen[name] {
+					t.Errorf("the matrix of the operator %s is not compared", name)
+				}
+			}
+		}()
 		for _, c := range []struct {
 			y, operator string
 			want        [][]float64
@@ -87,8 +107,24 @@ func TestOperatorsAreTheirMatrices(t *testing.T) {
 			{"[1, 2, 3, 4, 5]", "vstack: [dense: X, identity]", [][]float64{{1, 2, 3}, {4, 5, 6}, {1, 0, 0},
 				{0, 1, 0}, {0, 0, 1}}},
 			{"[1, 2, 3]", "blockdiag: [dense: X, identity: 1]", [][]float64{{1, 2, 3, 0}, {4, 5, 6, 0}, {0, 0, 0, 1}}},
+			{"[1, 2]", "matrix: X", [][]float64{{1, 2, 3}, {4, 5, 6}}},
+			{"[1, 2]", "csr: C", [][]float64{{1, 0, 0}, {0, 0, 6}}},
+			{"[1, 2, 3]", "gradient: {shape: 3}", [][]float64{{-1, 1, 0}, {0, -1, 1}, {0, 0, 0}}},
+			{"[1, 2, 3]", "gradient: {shape: 3, edge: grounded}", [][]float64{{-1, 1, 0}, {0, -1, 1}, {0, 0, -1}}},
+			{"[1, 2]", "trend: {shape: 4, order: 1}", [][]float64{{1, -2, 1, 0}, {0, 1, -2, 1}}},
+			{"[1, 2]", "differences: {shape: 4, order: 2}", [][]float64{{1, -2, 1, 0}, {0, 1, -2, 1}}},
+			{"[[1, 2]]", "projection: {angles: [0], detectors: 2, shape: [2, 2]}",
+				[][]float64{{1, 0, 1, 0}, {0, 1, 0, 1}}},
+			{"complex.npy", "fourier: {mask: M, image: real}", [][]float64{{r, r}, {0, 0}, {r, -r}, {0, 0}}},
+			{"coil.npy", "coils: S", [][]float64{{3, -4}, {4, 3}}},
+			{"complex.npy", "complex: {diagonal: [3, 4]}",
+				[][]float64{{3, 0, 0, 0}, {0, 3, 0, 0}, {0, 0, 4, 0}, {0, 0, 0, 4}}},
+			{"colours.npy", "each-channel: {scale: {by: 2, operator: identity}}",
+				[][]float64{{2, 0, 0}, {0, 2, 0}, {0, 0, 2}}},
 		} {
-			text := fmt.Sprintf("data: {X: m.npy, y: %s}\noperator: {%s}\nregularizer: zero\n", c.y, c.operator)
+			seen[regexp.MustCompile(`^[a-z-]+`).FindString(c.operator)] = true
+			text := fmt.Sprintf("data: {X: m.npy, y: %s, M: [[1, 1]], S: s.npy, C: c.mtx}\noperator: {%s}\n"+
+				"regularizer: zero\n", c.y, c.operator)
 			if !strings.Contains(c.operator, ":") {
 				text = strings.Replace(text, "{"+c.operator+"}", c.operator, 1)
 			}

@@ -70,6 +70,11 @@ func init() {
 	}
 }
 
+// Operators are the names of the operators.
+func Operators() []string {
+	return lists.Map(operatorKinds.rows, func(k operatorKind) string { return k.name })
+}
+
 func (s *Spec) parseOperator(at *yaml.Node) (*operatorNode, error) {
 	row, call, args, err := operatorKinds.find(s, at)
 	if err != nil {

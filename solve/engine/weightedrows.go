@@ -63,8 +63,7 @@ func NewWeightedRows(a linops.Operator, root array.Batch, host []float64, own li
 		if a == nil {
 			return nil
 		}
-		if weigh := linops.StructureOf(a).WeighRows; weigh != nil {
-			weigh(host)
+		if weigh := linops.StructureOf(a).WeighRows; weigh != nil && weigh(host) {
 			return a
 		}
 		return NewWeightedRows(a, root, host, a)
