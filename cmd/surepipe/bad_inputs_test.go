@@ -410,22 +410,37 @@ func TestAnAlphaChannelIsRefused(t *testing.T) {
 	}
 }
 
-// Pixels that are averages of their neighbours share noise.
+// Pixels that are averages of their neighbours share noise, and that of sharpened ones is of opposite sign.
 func TestCorrelatedPixelsAreTold(t *testing.T) {
+	const side = 64
 	r := rand.New(rand.NewPCG(3, 4))
-	for _, shared := range []bool{false, true} {
-		values := make([]float64, 64*64)
-		for i := range values {
-			values[i] = r.NormFloat64()
+	for want, of := range map[string]func(y []float64, i int) float64{
+		"": func(y []float64, i int) float64 { return y[i] },
+		"share noise": func(y []float64, i int) float64 {
+			if i%2 == 0 {
+				return y[i]
+			}
+			return (y[i-1] + y[(i+1)%len(y)]) / 2
+		},
+		"of opposite sign": func(y []float64, i int) float64 {
+			n := len(y)
+			around := y[(i+1)%n] + y[(i+n-1)%n] + y[(i+side)%n] + y[(i+n-side)%n]
+			return (1.6*y[i] - 0.15*around) / math.Sqrt(1.6*1.6+4*0.15*0.15)
+		},
+	} {
+		white, values := make([]float64, side*side), make([]float64, side*side)
+		for i := range white {
+			white[i] = r.NormFloat64()
 		}
-		for i := 1; shared && i+1 < len(values); i += 2 {
-			values[i] = (values[i-1] + values[i+1]) / 2
+		for i := range values {
+			values[i] = of(white, i)
 		}
 		for _, sigma2 := range []string{"1", "auto"} {
-			_, _, s := sweepLines(t, "--problem", "tv2d", "--data", npyFile(t, values, 64, 64), "--sigma2", sigma2,
+			_, _, s := sweepLines(t, "--problem", "tv2d", "--data", npyFile(t, values, side, side), "--sigma2", sigma2,
 				"--lambda", "0.5:1:2")
-			if told := strings.Contains(fmt.Sprint(s.Warnings), "correlated-pixels"); told != shared {
-				t.Errorf("shared: %t, sigma2 %s, warnings %v", shared, sigma2, s.Warnings)
+			text := fmt.Sprint(s.Warnings)
+			if told := strings.Contains(text, "correlated-pixels"); told != (want != "") || !strings.Contains(text, want) {
+				t.Errorf("%q, sigma2 %s, warnings %v", want, sigma2, s.Warnings)
 			}
 		}
 	}

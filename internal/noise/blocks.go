@@ -290,6 +290,10 @@ func (s *spectrum) setGapped(a blas64.General) {
 				s.next[half] += u * u
 				s.sizes[half]++
 			}
+			if k < nextFrom {
+				s.low[half] += u * u
+				s.lows[half]++
+			}
 		} else {
 			s.high[k-from] = u
 		}

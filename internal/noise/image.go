@@ -121,13 +121,14 @@ func (m *Image) known() int {
 }
 
 // energies are sums of squares of the coefficients of a block: at middle frequencies in two halves, which are
-// independent of each other in white noise, at those next to the highest in the same halves, at the highest and along
-// each axis, and at high ones in both directions.
+// independent of each other in white noise, at the low ones of these, but for those along an axis, which slopes of
+// brightness have, and at those next to the highest in the same halves, at the highest and along each axis, and at high
+// ones in both directions.
 type energies struct {
-	texture, next [2]float64
-	sizes         [2]float64 // the numbers of coefficients of next
-	bands         [compared]float64
-	inner         float64
+	texture, low, next [2]float64
+	lows, sizes        [2]float64 // the numbers of coefficients of low and of next
+	bands              [compared]float64
+	inner              float64
 }
 
 // spectrum is what is known of a block of a channel.
@@ -232,6 +233,8 @@ func (j *joint) add(s *spectrum) {
 	j.of = append(j.of, s)
 	for half := range 2 {
 		j.texture[half] += s.texture[half]
+		j.low[half] += s.low[half]
+		j.lows[half] += s.lows[half]
 		j.next[half] += s.next[half]
 		j.sizes[half] += s.sizes[half]
 	}
@@ -242,7 +245,7 @@ func (j *joint) add(s *spectrum) {
 }
 
 func (s *spectrum) set(d [blockSide][blockSide]float64) {
-	s.noisy, s.pixels, s.sizes = true, blockSide*blockSide, nextSizes
+	s.noisy, s.pixels, s.lows, s.sizes = true, blockSide*blockSide, lowSizes, nextSizes
 	for f := range lineFrequencies {
 		s.across[0][f], s.across[1][f] = d[blockSide-1-f][0], d[0][blockSide-1-f]
 	}
@@ -269,6 +272,8 @@ func (s *spectrum) set(d [blockSide][blockSide]float64) {
 				s.texture[half] += v * v
 				if f >= nextTexture {
 					s.next[half] += v * v
+				} else if min(i, j) > 0 {
+					s.low[half] += v * v
 				}
 			}
 		}
@@ -278,14 +283,18 @@ func (s *spectrum) set(d [blockSide][blockSide]float64) {
 // halfOf says to which half of the frequencies below the highest coefficient (i, j) belongs.
 func halfOf(i, j int) int { return (i - j + blockSide) / 2 % 2 }
 
-// nextSizes are the numbers of coefficients next to the highest, of either half.
-var nextSizes = func() (n [2]float64) {
-	for i := range blockSide {
-		for j := range blockSide {
-			if f := i + j; f >= nextTexture && f < highBands[0] {
+// lowSizes and nextSizes are the numbers of low coefficients and of those next to the highest, of either half.
+var lowSizes, nextSizes = sizesOf(leastTexture, nextTexture, 1), sizesOf(nextTexture, highBands[0], 0)
+
+// sizesOf are the numbers of coefficients of the frequencies from one to below another, and from one along each axis,
+// of either half.
+func sizesOf(from, to, along int) (n [2]float64) {
+	for i := along; i < blockSide; i++ {
+		for j := along; j < blockSide; j++ {
+			if f := i + j; f >= from && f < to {
 				n[halfOf(i, j)]++
 			}
 		}
 	}
 	return n
-}()
+}

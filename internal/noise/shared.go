@@ -15,6 +15,9 @@ type Shared struct {
 	High, Middle float64
 	// Neighbours says that pixels share noise: Middle exceeds High, or High is below the sigma2 that was given.
 	Neighbours bool
+	// Low is the energy at low frequencies over High's, all of them, where it is below 1, which texture does not make
+	// it: noise of neighbours is of opposite sign, as after sharpening. It is 0 where that may be chance.
+	Low float64
 	// Channels is the correlation of the two channels, First and Second, that share most; 0 where that may be chance,
 	// or where pixels share noise.
 	Channels      float64
@@ -23,8 +26,8 @@ type Shared struct {
 
 const (
 	// leastRatio is the ratio of the energies below and at the highest frequencies, and leastShort that of the latter
-	// to sigma2, from which noise is taken for shared; leastShare is the least correlation of channels. All must be
-	// shareErrors standard errors from white noise.
+	// to sigma2, or of low ones to high ones, from which noise is taken for shared; leastShare is the least correlation
+	// of channels. All must be shareErrors standard errors from white noise.
 	leastRatio, leastShort, leastShare, shareErrors = 1.2, 0.95, 0.15, 4
 	// Energies of texture grow from the smoothest blocks on, and those of noise do not. From a twentieth to a fifth of
 	// the blocks those of noise grow by less than this, and by less than this part of what is to be explained by it.
@@ -52,7 +55,7 @@ func (m *Image) Shared(sigma2 float64) (s Shared) {
 	if len(blocks) < fewShared {
 		return s
 	}
-	var middle, next [len(smoothest)]float64
+	var middle, next, low, lows [len(smoothest)]float64
 	var high [len(smoothest)][compared]float64
 	for half := range 2 {
 		slices.SortStableFunc(blocks, func(a, b joint) int { return cmp.Compare(a.texture[half], b.texture[half]) })
@@ -61,6 +64,8 @@ func (m *Image) Shared(sigma2 float64) (s Shared) {
 				n := float64(2 * most(blocks, i) * channels)
 				middle[i] += b.next[1-half]
 				next[i] += b.sizes[1-half]
+				low[i] += b.low[1-half]
+				lows[i] += b.lows[1-half]
 				for band, energy := range b.bands {
 					high[i][band] += energy / n / sizes[band]
 				}
@@ -76,6 +81,12 @@ func (m *Image) Shared(sigma2 float64) (s Shared) {
 	s.High, s.Middle = high[1][highest], middle[1]
 	if !(s.High > 0) {
 		return Shared{}
+	}
+	for i, h := range high {
+		ratio, ratioErr := low[i]/lows[i]/h[0], math.Hypot(err(i, bandSizes[0]), math.Sqrt(2/lows[i]))
+		if ratio < leastShort && ratio*(1+shareErrors*ratioErr) < 1 && (s.Low == 0 || ratio < s.Low) {
+			s.Low = ratio
+		}
 	}
 	noise := high[2][0]/high[0][0]-1 < flatHigh
 	if sigma2 > 0 {

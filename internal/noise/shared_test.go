@@ -8,7 +8,7 @@ import (
 )
 
 // White noise is not taken for shared, whatever the texture of a part of the image; noise that is averaged over
-// neighbours, or common to channels, is.
+// neighbours, of opposite sign there, or common to channels, is.
 func TestSharedNoise(t *testing.T) {
 	const rows, cols, channels, sigma2, draws = 128, 96, 3, 2.25, 20
 	source := rand.NewPCG(23, 1)
@@ -16,6 +16,7 @@ func TestSharedNoise(t *testing.T) {
 	tests := map[string]struct {
 		noise    func() []float64
 		pixels   bool
+		sharp    bool
 		channels float64
 	}{
 		"white": {noise: func() []float64 { return normals(r, rows*cols*channels, 1) }},
@@ -41,6 +42,19 @@ func TestSharedNoise(t *testing.T) {
 			}
 			return z
 		}},
+		// What pixels differ from their four neighbours by is added to them, and the variance is 1.
+		"sharpened": {sharp: true, noise: func() []float64 {
+			const more = 0.3
+			white, n := normals(r, rows*cols*channels, 1), rows*cols*channels
+			z := make([]float64, n)
+			for i := range z {
+				for _, step := range []int{channels, cols * channels, n - channels, n - cols*channels} {
+					z[i] -= more / 4 * white[(i+step)%n]
+				}
+				z[i] = (z[i] + (1+more)*white[i]) / math.Sqrt((1+more)*(1+more)+more*more/4)
+			}
+			return z
+		}},
 		"channels": {channels: 0.4, noise: func() []float64 {
 			z, common := normals(r, rows*cols*channels, math.Sqrt(0.6)), normals(r, rows*cols, math.Sqrt(0.4))
 			for i := range z {
@@ -55,7 +69,7 @@ func TestSharedNoise(t *testing.T) {
 	}
 	for name, c := range tests {
 		source.Seed(23, 1)
-		var pixels, colours [2]int
+		var pixels, sharp, colours [2]int
 		mean := 0.0
 		for draw := range draws {
 			upper := []int{0, 48, 80}[draw%3]
@@ -73,6 +87,9 @@ func TestSharedNoise(t *testing.T) {
 				if s.Neighbours {
 					pixels[known]++
 				}
+				if s.Low != 0 {
+					sharp[known]++
+				}
 				if s.Channels != 0 {
 					colours[known]++
 					mean += s.Channels / draws / 2
@@ -86,6 +103,9 @@ func TestSharedNoise(t *testing.T) {
 		for known := range 2 {
 			if want := map[bool]int{true: draws}[c.pixels]; pixels[known] != want {
 				t.Errorf("%s: %d of %d draws share noise of pixels, expected %d", name, pixels[known], draws, want)
+			}
+			if want := map[bool]int{true: draws}[c.sharp]; sharp[known] != want {
+				t.Errorf("%s: %d of %d draws are sharpened, expected %d", name, sharp[known], draws, want)
 			}
 			if want := map[bool]int{true: draws}[c.channels > 0]; colours[known] != want {
 				t.Errorf("%s: %d of %d draws share noise of channels, expected %d", name, colours[known], draws, want)

@@ -41,9 +41,9 @@ var (
 		Do: "drop them, or leave copies out together, `--groups`"})
 	CorrelatedPixels = row(Kind{Code: "correlated-pixels", Severity: Caution, Run: true,
 		Says: "pixels of an image, or its channels, share noise, as after demosaicing, resizing or compression, or " +
-			"fine texture or a `--sigma2` that is a tenth too large looks like it: SURE, GCV, leave-one-out, " +
-			"`--sigma2 auto` and error bars take noise for independent, so that the fit follows it and the printed " +
-			"error is too small",
+			"that of neighbours is of opposite sign, as after sharpening, or fine texture or a `--sigma2` that is a " +
+			"tenth too large looks like it: SURE, GCV, leave-one-out, `--sigma2 auto` and error bars take noise for " +
+			"independent, so that the fit follows what is shared and the printed error is too small",
 		Do: "start from the raw image; else average blocks of pixels to a smaller one until this is not said, and " +
 			"where only channels share noise denoise each alone; compare `--sigma2 auto`"})
 	PatternedNoise = row(Kind{Code: "patterned-noise", Severity: Caution, Run: true,

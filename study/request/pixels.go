@@ -33,7 +33,7 @@ func (r *Request) noteChannels(data problems.Data) bool {
 
 // notePixels says that an image or a sequence, or a part of one, was clipped, that its noise, or that of a matrix of
 // low rank, is stronger in some of its parts or has outliers, and that the pixels of an image, or its channels, seem to
-// share their noise.
+// share their noise, or that of neighbours is of opposite sign.
 func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 	if r.Correlation != "" || !r.LossOf().Squared() {
 		return
@@ -99,6 +99,11 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 		r.note(study.NewNote(warning.CorrelatedPixels, "the smoothest parts of y hold %.2g times the energy at middle "+
 			"frequencies that they hold at the highest ones: neighbouring pixels share noise, which criteria, sigma2 "+
 			"from y and error bars take for independent, or fine texture is everywhere; %s", s.Middle/s.High, smaller))
+	case s.Low != 0:
+		r.note(study.NewNote(warning.CorrelatedPixels, "the smoothest parts of y hold %.2g times the energy at low "+
+			"frequencies that they hold at high ones: the noise of neighbouring pixels is of opposite sign, as after "+
+			"sharpening, so that sigma2 from y is too large, and SURE is wrong, or fine texture is everywhere; start "+
+			"from the raw image", s.Low))
 	case s.Channels != 0:
 		r.note(study.NewNote(warning.CorrelatedPixels, "the noise of channels %d and %d, counted from 0, has a "+
 			"correlation of %.2g, and criteria and error bars take it for independent; start from the raw image, or "+
