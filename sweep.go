@@ -8,6 +8,7 @@ import (
 	"surepipe/array"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/problems/spec"
 	"surepipe/risk/warning"
 	"surepipe/study"
 	"surepipe/study/load"
@@ -148,8 +149,8 @@ func (e *Estimator) sweep(ctx context.Context, g Grid) (*study.Sweep, *study.Est
 	if s.Rule == "" {
 		s.Rule = request.NewSweep().Rule
 	}
-	texts := map[string]string{"lambda": g.Lambda, "lambda2": g.Lambda2, "gamma": g.Gamma}
-	for _, name := range study.WeightNames {
+	texts := spec.ByWeight(g.Lambda, g.Lambda2, g.Gamma)
+	for _, name := range spec.WeightNames() {
 		to := r.Weights.Named()[name]
 		switch text := texts[name]; {
 		case text != "" && !problems.IsGrid(text):

@@ -72,7 +72,7 @@ func (a *assembly) build(hyper Hyper) error {
 		return m.positive(func() (float64, error) { return m.top("lambda") })()
 	}
 	p.reweigh = func(lambda, lambda2, gamma float64) (prox.Prox, error) {
-		return a.combine(penalties, map[string]float64{"lambda": lambda, "lambda2": lambda2, "gamma": gamma})
+		return a.combine(penalties, spec.ByWeight(lambda, lambda2, gamma))
 	}
 	if p.Regularizer, err = p.reweigh(p.Lambda, p.Lambda2, p.Gamma); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"surepipe/internal/noise"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/problems/spec"
 	"surepipe/prox"
 	"surepipe/vjp"
 )
@@ -198,5 +199,5 @@ func (j *Estimator) sigma2Result() Sigma2Result {
 
 // WeightsOf returns the problem's weights by name.
 func WeightsOf(p *problems.Problem) map[string]float64 {
-	return map[string]float64{"lambda": p.Lambda, "lambda2": p.Lambda2, "gamma": p.Gamma}
+	return spec.ByWeight(p.Lambda, p.Lambda2, p.Gamma)
 }

@@ -8,6 +8,7 @@ import (
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/problems/spec"
 )
 
 // Sigma2Result is the part of the JSON about the variance of the noise.
@@ -23,9 +24,6 @@ type Sigma2Result struct {
 	NoiseRhoStdErr *float64 `json:"noise_rho_stderr,omitempty"`
 }
 
-// WeightNames are the names of the weights, in the order in which they are told.
-var WeightNames = []string{"lambda", "lambda2", "gamma"}
-
 // WeightsResult are the weights of the regularizer, absent where the problem does not have them.
 type WeightsResult struct {
 	Lambda  *Number `json:"lambda,omitempty"`
@@ -35,15 +33,7 @@ type WeightsResult struct {
 
 // Named is the weight of that name.
 func (w *WeightsResult) Named(name string) **Number {
-	switch name {
-	case "lambda":
-		return &w.Lambda
-	case "lambda2":
-		return &w.Lambda2
-	case "gamma":
-		return &w.Gamma
-	}
-	return nil
+	return spec.ByWeight(&w.Lambda, &w.Lambda2, &w.Gamma)[name]
 }
 
 // Swept are the weights on the axes, NaN where there is none.
@@ -58,7 +48,7 @@ func (w WeightsResult) Swept(axes []Axis) []float64 {
 
 // Each yields the weights that the problem has, in order.
 func (w *WeightsResult) Each(yield func(name string, value float64) bool) {
-	for _, name := range WeightNames {
+	for _, name := range spec.WeightNames() {
 		if v := *w.Named(name); v != nil && !yield(name, float64(*v)) {
 			return
 		}

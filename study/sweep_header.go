@@ -12,6 +12,7 @@ import (
 	"surepipe/internal/lists"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/problems/spec"
 	"surepipe/risk"
 	"surepipe/risk/folds"
 	"surepipe/solve"
@@ -162,7 +163,7 @@ func ReadSweepHeader(line []byte) (h SweepHeader, err error) {
 // Axes are the weights that are swept, with their values.
 func (h SweepHeader) Axes() (axes []Axis, err error) {
 	for _, g := range h.Grid {
-		if !slices.Contains(WeightNames, g.Weight) {
+		if !slices.Contains(spec.WeightNames(), g.Weight) {
 			return nil, fmt.Errorf("its grid is of %q, expected lambda, lambda2 or gamma", g.Weight)
 		}
 		axis := Axis{Name: g.Weight}

@@ -248,9 +248,8 @@ func (r *place) pulledBack(dev array.Device, a, k linops.Operator) (space.Space,
 		return nil, "the regularizer has no model: only products with the derivative of its proximal " +
 			"operator are known", nil
 	}
-	s, reason, err := r.withBasis(dev, a, k)
-	if s != nil || err != nil {
-		return s, reason, err
+	if s, reason := r.withBasis(dev, a, k); s != nil {
+		return s, reason, nil
 	}
 	if _, dim := k.Dims(); dim <= mostNullSpace {
 		s, equations, err := nullSpace(dev, k, r.model.Space)
@@ -263,34 +262,34 @@ func (r *place) pulledBack(dev array.Device, a, k linops.Operator) (space.Space,
 }
 
 // withBasis is the space {u : K u in T} where K's structure shows a basis; else nil.
-func (r *place) withBasis(dev array.Device, a, k linops.Operator) (space.Space, string, error) {
+func (r *place) withBasis(dev array.Device, a, k linops.Operator) (_ space.Space, reason string) {
 	t := r.model.Space
 	q, dim := k.Dims()
 	known, form := linops.StructureOf(k), t.Form()
 	if form.Kind == space.Whole {
 		r.equations = noEquations{dim, q}
-		return space.All(dim), "r is smooth at K b", nil
+		return space.All(dim), "r is smooth at K b"
 	}
 	if form.Kind == space.Subset && known.Pairs != nil {
 		if pairs := known.Pairs(); pairs != nil {
 			indptr, indices, joined := components(dim, pairs, form.Set)
 			r.equations = &forest{pairs: pairs, p: dim, joined: joined}
 			return space.Clusters(dev, dim, indptr, indices, nil),
-				"the zeros of K b tie coordinates together: these are the connected components of a graph", nil
+				"the zeros of K b tie coordinates together: these are the connected components of a graph"
 		}
 	}
 	if known.Rows == linops.Known(1) && known.Columns == linops.Known(1) && form.Orthonormal {
 		r.equations = turned{dev, k}
-		return space.Preimage(t, k.Forward, k.Adjoint), "K is orthogonal: the space is that of r, turned", nil
+		return space.Preimage(t, k.Forward, k.Adjoint), "K is orthogonal: the space is that of r, turned"
 	}
 	if s := linops.StructureOf(a); s.Columns.Value > 0 || s.Rows.Value > 0 {
 		if s, equations := newSequenceSpace(k, r.model); s != nil {
 			r.equations = equations
 			return s, "the rows of K read neighbours, and those at which K b is 0 are independent: a banded " +
-				"matrix projects on their null space", nil
+				"matrix projects on their null space"
 		}
 	}
-	return nil, "", nil
+	return nil, ""
 }
 
 // components returns the connected components of the graph whose edges are the pairs outside of a

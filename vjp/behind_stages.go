@@ -90,11 +90,9 @@ func (r *place) divided(p Problem, first, rest []part) (_ *stage, err error) {
 	if s.first = at; at.model == nil {
 		return nil, nil
 	}
-	if s.space, s.reason, err = at.withBasis(p.Device, p.A, k); err != nil || s.space == nil {
-		return nil, err
-	}
-	if s.space.Dim() == 0 || s.first.model.Curvature != nil &&
-		(s.space.Form().Kind != space.Cluster || s.first.model.Squares() == nil) {
+	s.space, s.reason = at.withBasis(p.Device, p.A, k)
+	if s.space == nil || s.space.Dim() == 0 || at.model.Curvature != nil &&
+		(s.space.Form().Kind != space.Cluster || at.model.Squares() == nil) {
 		return nil, nil
 	}
 	if s.behind, s.rest, err = r.of(rest); err != nil {

@@ -29,17 +29,25 @@ type Beside struct {
 	Strata string `json:"strata,omitempty"`
 }
 
-// named is a column by the name of its option.
-type named struct{ option, column string }
+// Named is a column by the name of its option.
+type Named struct {
+	Option, Column string
+	// Signed says that its numbers may be below 0, Positive that they are above, and Timed that it is for losses of
+	// events at times. Its texts may be labels.
+	Signed, Positive, Timed, labels bool
+}
 
-// named lists the columns, "" where there is none.
-func (b Beside) named() []named {
-	return []named{{"weights", b.Weights}, {"offset", b.Offset}, {"exposure", b.Exposure}, {"trials", b.Trials},
-		{"time", b.Time}, {"start", b.Start}, {"strata", b.Strata}}
+// Named lists the columns, "" where there is none.
+func (b Beside) Named() []Named {
+	return []Named{{Option: "weights", Column: b.Weights}, {Option: "offset", Column: b.Offset, Signed: true},
+		{Option: "exposure", Column: b.Exposure, Positive: true}, {Option: "trials", Column: b.Trials},
+		{Option: "time", Column: b.Time, Signed: true, Timed: true},
+		{Option: "start", Column: b.Start, Signed: true, Timed: true},
+		{Option: "strata", Column: b.Strata, Signed: true, Timed: true, labels: true}}
 }
 
 func (b Beside) Options() []string {
-	return lists.Map(b.named(), func(n named) string { return n.option })
+	return lists.Map(b.Named(), func(n Named) string { return n.Option })
 }
 
 // shift lists the columns without which a linear predictor is not known.
@@ -49,20 +57,20 @@ func (b Beside) shift() []string {
 
 // columns are those of the table, in the order of the options.
 func (b Beside) columns(t *dataio.Table) (columns []dataio.Column, err error) {
-	for _, n := range b.named() {
-		if n.column == "" {
+	for _, n := range b.Named() {
+		if n.Column == "" {
 			continue
 		}
-		c, err := t.Column(n.column)
+		c, err := t.Column(n.Column)
 		switch {
 		case err != nil || c.Values != nil:
-		case n.option == "strata":
+		case n.labels:
 			c = coded(c, c.Levels)
 		default:
 			err = textColumn(c)
 		}
 		if err != nil {
-			return nil, &OptionError{n.option, err}
+			return nil, &OptionError{n.Option, err}
 		}
 		columns = append(columns, c)
 	}
@@ -83,11 +91,11 @@ func (b Beside) weightless(columns []dataio.Column) (rows []int) {
 
 func (b Beside) values(columns []dataio.Column, rows []int) map[string][]float64 {
 	values := map[string][]float64{}
-	for _, n := range b.named() {
-		if n.column == "" {
+	for _, n := range b.Named() {
+		if n.Column == "" {
 			continue
 		}
-		values[n.option], columns = lists.Pick(columns[0].Values, rows), columns[1:]
+		values[n.Option], columns = lists.Pick(columns[0].Values, rows), columns[1:]
 	}
 	return values
 }
@@ -203,11 +211,11 @@ func (d *Design) weigh(t *dataio.Table, r *NewRows) {
 }
 
 func (d *Design) offset(t *dataio.Table, r *NewRows) error {
-	for _, n := range d.Beside.named() {
-		if n.column == "" || !slices.Contains(d.Beside.shift(), n.column) {
+	for _, n := range d.Beside.Named() {
+		if n.Column == "" || !slices.Contains(d.Beside.shift(), n.Column) {
 			continue
 		}
-		c, err := t.Column(n.column)
+		c, err := t.Column(n.Column)
 		switch {
 		case err != nil:
 			return err
@@ -218,12 +226,12 @@ func (d *Design) offset(t *dataio.Table, r *NewRows) error {
 			r.Offset = make([]float64, t.Rows())
 		}
 		for i, v := range c.Values {
-			if n.option == "exposure" {
+			if n.Option == "exposure" {
 				v = math.Log(v)
 			}
 			if r.Offset[i] += v; c.Missing(i) || math.IsNaN(v) || math.IsInf(v, 0) {
-				return fmt.Errorf("%s: found %g, expected the %s of each row", t.Place(i, n.column), c.Values[i],
-					n.option)
+				return fmt.Errorf("%s: found %g, expected the %s of each row", t.Place(i, n.Column), c.Values[i],
+					n.Option)
 			}
 		}
 	}

@@ -201,22 +201,24 @@ func (o Options) inX(name string) bool {
 
 // beside reports whether a column is neither y nor one of X, but has a use of its own.
 func (o Options) beside(name string) bool {
-	return name != "" && slices.ContainsFunc(o.named(), func(n named) bool { return n.column == name })
+	return name != "" && slices.ContainsFunc(o.named(), func(n Named) bool { return n.Column == name })
 }
 
-func (o Options) named() []named { return append(o.Beside.named(), named{"groups", o.Groups}) }
+func (o Options) named() []Named {
+	return append(o.Beside.Named(), Named{Option: "groups", Column: o.Groups})
+}
 
 func (o Options) check(names []string) error {
 	if !slices.Contains(names, o.Response) {
 		return &OptionError{"response", ndarray.MissingColumn(o.Response, names)}
 	}
-	for _, n := range append(o.named(), named{"index", o.Index}) {
+	for _, n := range append(o.named(), Named{Option: "index", Column: o.Index}) {
 		switch {
-		case n.column == "":
-		case !slices.Contains(names, n.column):
-			return &OptionError{n.option, ndarray.MissingColumn(n.column, names)}
-		case n.column == o.Response:
-			return &OptionError{n.option, fmt.Errorf("column %q is the response", n.column)}
+		case n.Column == "":
+		case !slices.Contains(names, n.Column):
+			return &OptionError{n.Option, ndarray.MissingColumn(n.Column, names)}
+		case n.Column == o.Response:
+			return &OptionError{n.Option, fmt.Errorf("column %q is the response", n.Column)}
 		}
 	}
 	if err := o.checkLists(names); err != nil {

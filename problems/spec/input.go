@@ -105,7 +105,8 @@ type Shared struct {
 
 // Settings takes sigma2 and these weights from the arrays of a file, where the data do not have them.
 func (d *Data) Settings(set *dataio.Set, weights ...string) error {
-	to := map[string]**float64{"sigma2": &d.Sigma2, "lambda": &d.Lambda, "lambda2": &d.Lambda2, "gamma": &d.Gamma}
+	to := ByWeight(&d.Lambda, &d.Lambda2, &d.Gamma)
+	to["sigma2"] = &d.Sigma2
 	for _, name := range append([]string{"sigma2"}, weights...) {
 		if !set.Has(name) || *to[name] != nil {
 			continue

@@ -63,7 +63,7 @@ func (s *Spec) CheckUses(weights Weights) error {
 func (s *Spec) Regression() bool { return s.operator.matrix != nil }
 
 // Plain reports whether the operator is the identity.
-func (s *Spec) Plain() bool { return s.operator.name == "identity" }
+func (s *Spec) Plain() bool { return s.operator.row.identity }
 
 // Terms is how many terms the penalty has behind operators, 0 where it is of b itself.
 func (s *Spec) Terms() int { return len(s.terms) }

@@ -149,6 +149,11 @@ var weightNames = []string{"lambda", "lambda2", "gamma"}
 // WeightNames are the names of weights: lambda, lambda2 and gamma.
 func WeightNames() []string { return slices.Clone(weightNames) }
 
+// ByWeight is what belongs to each weight, by its name.
+func ByWeight[T any](lambda, lambda2, gamma T) map[string]T {
+	return map[string]T{weightNames[0]: lambda, weightNames[1]: lambda2, weightNames[2]: gamma}
+}
+
 // Read parses the specification in a file, or that of [Example] where no file has its name.
 func Read(path string) (*Spec, error) {
 	// A larger file was not written by hand.

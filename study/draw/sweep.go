@@ -12,11 +12,12 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
+	"surepipe/problems/spec"
 	"surepipe/study"
 )
 
 // symbols are the symbols of the weights in figures.
-var symbols = map[string]string{"lambda": "λ", "lambda2": "λ2", "gamma": "γ"}
+var symbols = spec.ByWeight("λ", "λ2", "γ")
 
 type sweep struct {
 	*study.Swept

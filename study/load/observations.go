@@ -17,9 +17,6 @@ import (
 // observations are arrays with a number for each value of y, by the names of the options of a table that name them.
 type observations map[string][]float64
 
-// signed are the arrays that may hold numbers below 0.
-var signed = []string{"offset", "time", "start", "strata"}
-
 // mostOffset is the size of offsets beyond which their exponentials are out of range.
 const mostOffset = 700
 
@@ -31,43 +28,37 @@ const mostOffset = 700
 // and the times of events.
 // With the squared loss the offset is subtracted from y and mu.
 func (f *Source) observe(data *Contents, o observations) error {
-	names := (design.Beside{}).Options()
-	slices.Sort(names)
 	d, each := len(data.Y), 1
 	if f.columns() && len(data.YShape) == 2 {
 		d, each = data.YShape[0], data.YShape[1]
 	}
-	for _, name := range names {
-		v, given := o[name]
+	for _, c := range (design.Beside{}).Named() {
+		v, given := o[c.Option]
 		switch {
 		case !given:
 			continue
 		case len(v) != d:
-			return fmt.Errorf("array %q has %d values, expected %d, one for each value of \"y\"", name, len(v), d)
-		case data.Stack != nil && name == "trials":
+			return fmt.Errorf("array %q has %d values, expected %d, one for each value of \"y\"", c.Option, len(v), d)
+		case data.Stack != nil && c.Option == "trials":
 			return fmt.Errorf("array \"trials\" is given with a stack of samples, expected a single y")
+		case c.Timed && !f.LossOf().Timed():
+			return study.Errorf("--%s is for the losses of events at times, such as --loss cox, and the loss is %s",
+				c.Option, cmp.Or(f.LossOf().Name, "squared"))
 		}
 		if i := slices.IndexFunc(v, func(x float64) bool {
-			return math.IsNaN(x) || math.IsInf(x, 0) || x < 0 && !slices.Contains(signed, name) ||
-				x == 0 && name == "exposure"
+			return math.IsNaN(x) || math.IsInf(x, 0) || x < 0 && !c.Signed || x == 0 && c.Positive
 		}); i >= 0 {
 			expected := "numbers of at least 0"
 			switch {
-			case name == "exposure":
+			case c.Positive:
 				expected = "positive numbers"
-			case slices.Contains(signed, name):
+			case c.Signed:
 				expected = "finite numbers"
 			}
-			return fmt.Errorf("array %q holds %g at [%d], expected %s", name, v[i], i, expected)
+			return fmt.Errorf("array %q holds %g at [%d], expected %s", c.Option, v[i], i, expected)
 		}
 	}
 	data.Weights, data.Times = o["weights"], loss.Times{Time: o["time"], Start: o["start"], Strata: o["strata"]}
-	for _, name := range []string{"time", "start", "strata"} {
-		if o[name] != nil && !f.LossOf().Timed() {
-			return study.Errorf("--%s is for the losses of events at times, such as --loss cox, and the loss is %s",
-				name, cmp.Or(f.LossOf().Name, "squared"))
-		}
-	}
 	if err := f.tries(data, o["trials"]); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"surepipe/internal/dataio"
+	"surepipe/problems/spec"
 	"surepipe/risk"
 	"surepipe/risk/warning"
 	"surepipe/study"
@@ -106,7 +107,7 @@ func (d *Document) Point(l study.SweepLine) {
 	l.Digest = nil
 	if l.Look != nil {
 		at := look{Look: l.Look, index: l.Index}
-		for i, name := range study.WeightNames {
+		for i, name := range spec.WeightNames() {
 			if w := *l.Named(name); w != nil {
 				at.weights[len(at.weights)-1-i] = float64(*w)
 			}

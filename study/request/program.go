@@ -16,6 +16,7 @@ import (
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/problems/spec"
 	"surepipe/stages"
 	"surepipe/study"
 )
@@ -157,8 +158,8 @@ func (r *Request) openProgram(devices []array.Device, data problems.Data) (_ *st
 	}
 	j.Problem = p
 	command := pipeline.Command{Args: e.args, Shape: data.YShape, Timeout: e.Timeout}
-	to := map[string]*float64{"lambda": &p.Lambda, "lambda2": &p.Lambda2, "gamma": &p.Gamma}
-	for _, name := range study.WeightNames {
+	to := spec.ByWeight(&p.Lambda, &p.Lambda2, &p.Gamma)
+	for _, name := range spec.WeightNames() {
 		text := *r.Weights.Named()[name]
 		if text == "" {
 			if strings.Contains(e.Line, "{"+name+"}") {

@@ -47,7 +47,7 @@ func (r *Request) CheckSweep(s *Sweep) error {
 
 // CheckGrids is [Request.CheckSweep] of a request that has been checked.
 func (r *Request) CheckGrids(s *Sweep) error {
-	for _, name := range study.WeightNames {
+	for _, name := range spec.WeightNames() {
 		text := r.Weights.Named()[name]
 		if !problems.IsGrid(*text) {
 			continue

@@ -2,6 +2,7 @@ package request
 
 import (
 	"surepipe/problems"
+	"surepipe/problems/spec"
 	"surepipe/study"
 )
 
@@ -10,12 +11,12 @@ type Weights struct{ Lambda, Lambda2, Gamma string }
 
 // Named are the weights by their names.
 func (w *Weights) Named() map[string]*string {
-	return map[string]*string{"lambda": &w.Lambda, "lambda2": &w.Lambda2, "gamma": &w.Gamma}
+	return spec.ByWeight(&w.Lambda, &w.Lambda2, &w.Gamma)
 }
 
 func (w *Weights) hyper() (h problems.Hyper, err error) {
-	to := map[string]*problems.Weight{"lambda": &h.Lambda, "lambda2": &h.Lambda2, "gamma": &h.Gamma}
-	for _, name := range study.WeightNames {
+	to := spec.ByWeight(&h.Lambda, &h.Lambda2, &h.Gamma)
+	for _, name := range spec.WeightNames() {
 		text := *w.Named()[name]
 		if text == "" {
 			continue
