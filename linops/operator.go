@@ -23,6 +23,15 @@ type Restricted interface {
 	Release()
 }
 
+// Loadable is an operator that computes on the host until it is loaded.
+type Loadable interface {
+	Operator
+	// Load puts what the operator holds on a device.
+	Load(dev array.Device)
+	// Release frees that memory. The operator computes on the host again.
+	Release()
+}
+
 func checkSome(name string, ops []Operator) {
 	if len(ops) == 0 {
 		panic("linops: " + name + " of no operators")

@@ -118,10 +118,7 @@ func gaussianMatrix(r, c int, seed uint64) *mat.Dense {
 // isConforming tests an operator, with what it holds on the device.
 func isConforming(t *testing.T, dev array.Device, name string, a Operator) {
 	t.Helper()
-	l, ok := a.(interface {
-		Load(array.Device)
-		Release()
-	})
+	l, ok := a.(Loadable)
 	if ok && dev.Name() != "cpu" {
 		l.Load(dev)
 		t.Cleanup(l.Release)

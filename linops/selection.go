@@ -193,7 +193,12 @@ func (a *Selection) pick(w product.Direction, dst, x array.Batch) {
 	}
 }
 
-func (a *Selection) columnSpread() (least, most float64) { return 1, 1 }
+func (a *Selection) columnSpread() (least, most float64) {
+	if len(a.idx) == 0 {
+		return math.Inf(1), 0
+	}
+	return 1, 1
+}
 
 func (a *Selection) columnNorms2() []float64 {
 	norms := make([]float64, a.p)

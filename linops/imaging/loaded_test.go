@@ -38,10 +38,7 @@ func loadable() map[string]linops.Operator {
 func TestLoadedOperatorsGiveAllMemoryBack(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for name, a := range loadable() {
-			l := a.(interface {
-				Load(array.Device)
-				Release()
-			})
+			l := a.(linops.Loadable)
 			before := dev.Stats()
 			for range 2 {
 				l.Load(dev)

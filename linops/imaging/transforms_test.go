@@ -45,10 +45,7 @@ func isMatrix(t *testing.T, dev array.Device, name string, a linops.Operator, to
 // loaded puts what an operator holds on a device, for the rest of the test; false where there is
 // nothing to put.
 func loaded(t *testing.T, dev array.Device, a linops.Operator) bool {
-	l, ok := a.(interface {
-		Load(array.Device)
-		Release()
-	})
+	l, ok := a.(linops.Loadable)
 	if !ok || dev.Name() == "cpu" {
 		return false
 	}

@@ -46,9 +46,12 @@ const (
 //     vector alone, to rounding) and from many goroutines at once;
 //   - sources stay unmodified, old contents of destinations do not matter, and batches with gaps
 //     between their vectors (column views) are served, the gaps left alone;
-//   - every field of its [linops.Structure] is true: the numbers, SolveNormal, also in place,
-//     Normal, Cosines, Circulant, Panels, Gram, AddForward and AddAdjoint, ColumnNorms2, Commutes, Dense,
-//     ScaleColumns, Sampled, Picked, Parts, and On for spaces of every kind ([CheckOn] for spaces of your own);
+//   - every field of its [linops.Structure] is true, as far as a field's check goes: the norm is that of
+//     an iteration, Entries are counted where SparseRows or Stored lists them, RowNorms2 may be bounds,
+//     Products, Blocks and BallStep are compared where neither d nor p is above 1000, and what
+//     Passes.ColumnBytes and Passes.Count return must only not be negative, and grow. SolveNormal is tried
+//     in place, too, and On on spaces of every kind ([CheckOn] for spaces of your own), whose results must
+//     weigh their rows as WeighRows says;
 //   - every batch taken from the device is given back. A factorization that SolveNormal keeps for a
 //     value of eta may stay.
 func Check(dev array.Device, a linops.Operator) error {
@@ -74,6 +77,7 @@ func Check(dev array.Device, a linops.Operator) error {
 	c.guard("Sampled", c.sampled)
 	c.guard("Picked", c.picked)
 	c.guard("Parts", c.parts)
+	c.guard("Passes", c.passes)
 	if c.s.On != nil {
 		spaces := Spaces(dev, c.p)
 		for _, t := range spaces {
@@ -83,6 +87,7 @@ func Check(dev array.Device, a linops.Operator) error {
 			t.Release()
 		}
 	}
+	c.guard("KeepColumns", c.keepColumns) // last: what it keeps stays
 	return c.done()
 }
 

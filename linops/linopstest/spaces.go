@@ -245,6 +245,7 @@ func (c *checker) owned(what string, op linops.Restricted) {
 	nested.guard("dot-test", nested.adjoint)
 	nested.structure()
 	nested.guard("SolveNormal", nested.solve)
+	nested.guard("WeighRows", nested.weighRows) // last: it changes the operator
 	for _, err := range nested.errs {
 		c.failf("%s: %w", what, err)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"surepipe/array"
 	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/lists"
 	"surepipe/internal/stored"
@@ -16,11 +15,7 @@ import (
 
 // held is an operator of the given sides, unless there is an error. What it holds is on the device until the problem
 // is released.
-func (b *builder) held(op interface {
-	linops.Operator
-	Load(dev array.Device)
-	Release()
-}, err error, rows, cols []int) (built, error) {
+func (b *builder) held(op linops.Loadable, err error, rows, cols []int) (built, error) {
 	if err != nil {
 		return built{}, Trim(err)
 	}
