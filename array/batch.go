@@ -126,3 +126,17 @@ func (b Batch) ToHost() []float64 {
 	}
 	return out
 }
+
+// Dot is <b, x> of batches of one vector.
+func (b Batch) Dot(x Batch) float64 {
+	var out [1]float64
+	b.dev.Dot(out[:], b, x)
+	return out[0]
+}
+
+// MaxAbs is the largest absolute value of a batch of one vector, NaN where it holds one.
+func (b Batch) MaxAbs() float64 {
+	var out [1]float64
+	b.dev.MaxAbs(out[:], b)
+	return out[0]
+}

@@ -72,9 +72,7 @@ func (l *Weighted) Value(z, y array.Batch) float64 {
 		defer weighted.Free()
 		dev.Mul(weighted, r, l.w)
 	}
-	var sum [1]float64
-	dev.Dot(sum[:], weighted, r)
-	return sum[0] / 2
+	return weighted.Dot(r) / 2
 }
 
 func (l *Weighted) Gradient(dst, z, y array.Batch) {

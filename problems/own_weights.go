@@ -71,7 +71,7 @@ func (o *Own) maximum(ctx context.Context, p *Problem, y []float64, i int) (floa
 		return 0, unknown("%v", err)
 	}
 	defer g.Free()
-	scale := largestOf(g)
+	scale := g.MaxAbs()
 	if scale == 0 || p.dev.Err() != nil {
 		return 0, p.dev.Err()
 	}
@@ -91,7 +91,7 @@ func (o *Own) maximum(ctx context.Context, p *Problem, y []float64, i int) (floa
 		if err := r.Eval(to, g, 1); err != nil {
 			return 0, err
 		}
-		return largestOf(to) / scale, p.dev.Err()
+		return to.MaxAbs() / scale, p.dev.Err()
 	}
 	zero := func(w float64) (bool, error) {
 		left, err := size(w)
@@ -137,12 +137,6 @@ func least(holds func(w float64) (bool, error), above float64) (float64, error) 
 		}
 	}
 	return above, failed
-}
-
-func largestOf(x array.Batch) float64 {
-	out := make([]float64, 1)
-	x.Device().MaxAbs(out, x)
-	return out[0]
 }
 
 // gradient is -A* l'(0; y), or with K the multiplier.

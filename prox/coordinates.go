@@ -250,7 +250,7 @@ func (p *coordinates) bound(j int, g float64) float64 {
 // z is (z, -sqrt(q) b) and g is g - q b: then t |g_j| is at most w_j, unless a bound holds b_j in the direction of g_j.
 func (p *coordinates) dualScale(b, g array.Batch, _ float64) float64 {
 	if p.plain() {
-		return vector.Ratio(p.w.One, largestOf(g))
+		return vector.Ratio(p.w.One, g.MaxAbs())
 	}
 	t := 1.0
 	x, h := vector.OnHost(b), vector.OnHost(g)

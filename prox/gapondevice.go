@@ -13,12 +13,6 @@ func elsewhere(b array.Batch) bool {
 	return !ok
 }
 
-func largestOf(b array.Batch) float64 {
-	var most [1]float64
-	b.Device().MaxAbs(most[:], b)
-	return most[0]
-}
-
 // least is the part of the largest root below which squareRoots takes a root for 0.
 const least = 0x1p-60
 
@@ -26,7 +20,7 @@ const least = 0x1p-60
 // overlap.
 func squareRoots(dst, q array.Batch) {
 	dev := q.Device()
-	c := least * math.Sqrt(largestOf(q))
+	c := least * math.Sqrt(q.MaxAbs())
 	if c == 0 {
 		dev.Fill(dst, 0)
 		return
@@ -46,8 +40,6 @@ func sumOfSurplus(norms, along array.Batch, w, t float64) float64 {
 	dev.Lin(norms, w, norms, -t, along)
 	dev.Clamp(norms, norms, lo, hi)
 	dev.Fill(hi, 1)
-	var sum [1]float64
-	dev.Dot(sum[:], norms, hi)
-	array.Free(lo, hi)
-	return sum[0]
+	defer array.Free(lo, hi)
+	return norms.Dot(hi)
 }

@@ -164,7 +164,7 @@ func (p *jointL2) dualScale(_, g array.Batch, _ float64) float64 {
 	q := g.Device().Alloc(1, p.n)
 	defer q.Free()
 	p.inner(q, g, g)
-	return vector.Ratio(p.lambda, math.Sqrt(largestOf(q)))
+	return vector.Ratio(p.lambda, math.Sqrt(q.MaxAbs()))
 }
 
 // fenchelGap is the sum of lambda ||b_i|| - t <b_i, g_i> over the groups i.

@@ -204,9 +204,7 @@ func (j *Job) misfit() {
 	if j.lossTerms = lossTerms(j.problem.Loss, mu, j.y); j.lossTerms != nil {
 		j.residual = j.lossTerms.misfit()
 	} else {
-		var r [1]float64
-		dev.Dot(r[:], z, z)
-		j.residual = r[0]
+		j.residual = z.Dot(z)
 	}
 	j.open(z)
 }

@@ -246,7 +246,7 @@ func (c *check) along(w *witness, z array.Batch, printed float64) (form, error) 
 	}
 	best.boundary = best.wide()
 	// Eigenvalues are in [0, 1], on either side of a kink.
-	if z2 := dot(z, z); best.boundary && (printed < -1e-3*z2 || printed > (1+1e-3)*z2) {
+	if z2 := z.Dot(z); best.boundary && (printed < -1e-3*z2 || printed > (1+1e-3)*z2) {
 		best.boundary, best.resolved = false, true
 	}
 	return best, nil
@@ -277,7 +277,7 @@ func (c *check) step(w *witness, z array.Batch, printed, h float64) (form, error
 	b.Free()
 	wide, center := (at[3]-at[0])/(2*h), (at[2]-at[1])/h
 	left, right := -at[1]/(h/2), at[2]/(h/2)
-	z2 := dot(z, z)
+	z2 := z.Dot(z)
 	noise := 2*math.Abs(back)/h + 32*eps*math.Sqrt(z2)*(c.yNorm+c.muNorm)/h
 	f := form{printed: printed, low: min(left, right), high: max(left, right)}
 	f.bar = math.Sqrt(square(wide-center)+square(noise)+square(formPart*f.size())) + 1e-6*z2
@@ -325,7 +325,7 @@ func (c *check) moved(w *witness, a float64, z, from array.Batch) (float64, arra
 	if !c.root.IsZero() {
 		c.dev.Mul(y, y, c.root)
 	}
-	return dot(z, y), sol.B, nil
+	return z.Dot(y), sol.B, nil
 }
 
 func square(x float64) float64 { return x * x }

@@ -190,7 +190,7 @@ func (c *check) objective(b array.Batch) (value float64, known bool) {
 		value = c.Problem.Loss.Value(fit, c.Y)
 	} else {
 		c.dev.Lin(fit, 1, fit, -1, c.Y)
-		value = dot(fit, fit) / 2
+		value = fit.Dot(fit) / 2
 	}
 	if k := c.Problem.K; k != nil {
 		q, _ := k.Dims()
@@ -203,7 +203,7 @@ func (c *check) objective(b array.Batch) (value float64, known bool) {
 	case r.Value != nil:
 		return value + r.Value(b), true
 	case r.Quadratic.Known:
-		return value + r.Quadratic.Value/2*dot(b, b), true
+		return value + r.Quadratic.Value/2*b.Dot(b), true
 	}
 	return value, false
 }

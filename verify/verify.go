@@ -273,13 +273,7 @@ func (c *check) moves(delta float64) float64 { return risk.Shift(c.resid, delta)
 // eps is the relative rounding error.
 const eps = 0x1p-52
 
-func dot(x, y array.Batch) float64 {
-	var out [1]float64
-	x.Device().Dot(out[:], x, y)
-	return out[0]
-}
-
-func norm(x array.Batch) float64 { return math.Sqrt(dot(x, x)) }
+func norm(x array.Batch) float64 { return math.Sqrt(x.Dot(x)) }
 
 func distance(x, y array.Batch) float64 {
 	dev := x.Device()

@@ -242,7 +242,7 @@ func normals(rng *rand.Rand, n int) []float64 {
 
 // size is that of the numbers from which v is computed.
 func (n *newton) size() float64 {
-	return math.Max(most(n.place.v), n.sizeK*math.Max(most(n.b), n.shortest(most(n.at.Y))))
+	return math.Max(n.place.v.MaxAbs(), n.sizeK*math.Max(n.b.MaxAbs(), n.shortest(n.at.Y.MaxAbs())))
 }
 
 // shortest is the length of a b with A b of the size y at least. Rounding errors of y change b by some of that length,
@@ -252,13 +252,6 @@ func (n *newton) shortest(y float64) float64 {
 		return 0
 	}
 	return y / math.Sqrt(n.at.Norm2)
-}
-
-// most is the largest |x_i|.
-func most(x array.Batch) float64 {
-	var top [1]float64
-	x.Device().MaxAbs(top[:], x)
-	return top[0]
 }
 
 // linearize makes v, which it takes over, the place.
@@ -318,7 +311,7 @@ func (n *newton) run(ctx context.Context) (settled bool, err error) {
 // away is how far an argument of a proximal operator is from another one.
 type away struct{ norm, most float64 } // of the difference, and its largest entry
 
-func distance(x array.Batch) away { return away{solve.Norm(x), most(x)} }
+func distance(x array.Batch) away { return away{solve.Norm(x), x.MaxAbs()} }
 
 func (a away) atLeast(x float64) away { return away{math.Max(a.norm, x), math.Max(a.most, x)} }
 

@@ -150,7 +150,7 @@ func (s *stage) slack(dev array.Device) float64 {
 	u := dev.Alloc(1, at.v.N())
 	defer u.Free()
 	dev.Lin(u, 1/at.eta, at.v, -1/at.eta, at.z)
-	share := inBar * at.error / most(u)
+	share := inBar * at.error / u.MaxAbs()
 	if !(share < math.Inf(1)) {
 		return 0 // nothing is known
 	}

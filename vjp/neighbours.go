@@ -94,7 +94,7 @@ func (n *vicinity) alone(l *linearization, shift float64) bool {
 	} else if known.Sparse == nil || known.Groups != nil || n.j.Diagonal().IsZero() {
 		return false
 	}
-	return m.Margin(n.v) > 2*math.Max(shift, leastShift*math.Max(most(n.v), leastTop))
+	return m.Margin(n.v) > 2*math.Max(shift, leastShift*math.Max(n.v.MaxAbs(), leastTop))
 }
 
 // traces are those of derivatives with other images than those at hand.
@@ -115,7 +115,7 @@ func (t traces) same(trace float64) bool {
 func (n *vicinity) near(ctx context.Context, shift float64, while func(traces) bool) (traces, error) {
 	seen := traces{math.Inf(1), math.Inf(-1), math.Inf(1), true}
 	dev := n.v.Device()
-	top := most(n.v)
+	top := n.v.MaxAbs()
 	if !(top > 0) {
 		top = leastTop
 	}

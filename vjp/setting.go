@@ -85,7 +85,7 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 	if at.Identified {
 		l.known.Neighbours = true // there are none
 	} else {
-		shift := near*off.most + leastNear*most(v)
+		shift := near*off.most + leastNear*v.MaxAbs()
 		n := &vicinity{r: p.R, j: j, v: v, eta: s.eta, shift: shift, owner: groupsOf(p.R), complete: true,
 			at: func(ctx context.Context, v array.Batch) (*linearization, error) {
 				l, _, err := s.at(ctx, v)

@@ -91,7 +91,6 @@ func Norm2(ctx context.Context, dev array.Device, a linops.Operator, opts NormOp
 
 	var diag, off []float64 // the tridiagonal matrix so far
 	var beta float64
-	var one [1]float64
 	var est NormEstimate
 	for {
 		if ctx.Err() != nil {
@@ -100,12 +99,11 @@ func Norm2(ctx context.Context, dev array.Device, a linops.Operator, opts NormOp
 		// w = A*A v minus its components along v and the vector before it.
 		a.Forward(t, v)
 		a.Adjoint(w, t)
-		dev.Dot(one[:], t, t)
-		diag = append(diag, one[0])
-		dev.Lin(w, 1, w, -one[0], v)
+		along := t.Dot(t)
+		diag = append(diag, along)
+		dev.Lin(w, 1, w, -along, v)
 		dev.Lin(w, 1, w, -beta, prev)
-		dev.Dot(one[:], w, w)
-		beta = math.Sqrt(one[0])
+		beta = math.Sqrt(w.Dot(w))
 		if err := dev.Err(); err != nil {
 			return est, fmt.Errorf("linops: norm of a %d x %d operator: %w", d, p, err)
 		}

@@ -43,7 +43,7 @@ func (p *nuclear) fenchelGap(b, g array.Batch, t, near float64) float64 {
 		return vector.Surplus(vector.Times(p.lambda, vector.Total(s)),
 			t*vector.Inner(vector.OnHost(b), vector.OnHost(g)))
 	}
-	size := math.Sqrt(vector.Norm2Squared(b))
+	size := math.Sqrt(b.Dot(b))
 	rank := float64(min(p.shape.Rows, p.shape.Cols))
 	return (1-t)*vector.Times(p.lambda, math.Sqrt(rank)*size) + t*near*size
 }

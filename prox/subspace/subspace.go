@@ -203,10 +203,8 @@ func (t *Triplets) Residual(x Product) float64 {
 	x(false, e, t.V)
 	ScaleColumns(us, t.U, t.Sigma)
 	dev.Lin(e, 1, e, -1, us)
-	var sum [1]float64
 	flat := e.Reshape(1, e.K()*r)
-	dev.Dot(sum[:], flat, flat)
-	return math.Sqrt(sum[0])
+	return math.Sqrt(flat.Dot(flat))
 }
 
 // ScaleColumns sets column i of dst to s_i times that of x, or to 0 beyond the end of s.

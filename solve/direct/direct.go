@@ -219,9 +219,7 @@ func lengthOfImage(a linops.Operator, b, z array.Batch) float64 {
 	image := b.Device().Alloc(1, b.N())
 	defer image.Free()
 	normal(image, b)
-	var square [1]float64
-	b.Device().Dot(square[:], b, image)
-	return math.Sqrt(max(square[0], 0))
+	return math.Sqrt(max(b.Dot(image), 0))
 }
 
 func (s *direct) lessCurvature(g, b array.Batch) {

@@ -246,7 +246,7 @@ func CheckY(p Problem, y array.Batch) error {
 	if d, _ := p.A.Dims(); y.K() != 1 || y.N() != d {
 		panic(fmt.Sprintf("solve: y of shape %s for an operator with d = %d", y, d))
 	}
-	largest := MaxAbs(y)
+	largest := y.MaxAbs()
 	if err := y.Device().Err(); err != nil {
 		return err
 	}

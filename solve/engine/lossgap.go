@@ -59,7 +59,7 @@ func (f *Fit) At(l loss.Loss, y array.Batch) {
 func (f *Fit) Judge(ctx context.Context, p Problem, y array.Batch, s Scales, norm2 float64, inverseLengths []float64,
 	good float64, part bool) (optimality, bound, size float64, err error) {
 	eta := 1.0
-	if c := norm2 * MaxAbs(f.Curve); c > 0 && !math.IsInf(c, 1) {
+	if c := norm2 * f.Curve.MaxAbs(); c > 0 && !math.IsInf(c, 1) {
 		eta = 1 / c
 	}
 	residual, byColumn, err := proximalResidual(p, f.B, f.G, eta, inverseLengths)

@@ -54,7 +54,7 @@ func Norm(x array.Batch) float64 {
 	if !(square < leastSquare) {
 		return math.Sqrt(square)
 	}
-	largest := MaxAbs(x)
+	largest := x.MaxAbs()
 	if !(largest > 0) {
 		return largest
 	}
@@ -68,18 +68,7 @@ func Norm(x array.Batch) float64 {
 }
 
 // Inner is <a, b> of batches of one vector.
-func Inner(a, b array.Batch) float64 {
-	var out [1]float64
-	a.Device().Dot(out[:], a, b)
-	return out[0]
-}
-
-// MaxAbs is the largest absolute value of a batch of one vector.
-func MaxAbs(x array.Batch) float64 {
-	var out [1]float64
-	x.Device().MaxAbs(out[:], x)
-	return out[0]
-}
+func Inner(a, b array.Batch) float64 { return a.Dot(b) }
 
 // leastSquare is the smallest sum of squares whose relative accuracy is that of its terms.
 const leastSquare = 0x1p-900

@@ -44,7 +44,7 @@ func (at *Point) WhitenBy(z, slope, curve array.Batch) error {
 	dev, l := at.Y.Device(), p.Loss
 	d, _ := p.A.Dims()
 	if coupled := loss.StructureOf(l).Coupled; coupled != nil {
-		return at.whitenCoupled(coupled, z, MaxAbs(curve))
+		return at.whitenCoupled(coupled, z, curve.MaxAbs())
 	}
 	misfit, y := slope.ToHost(), z.ToHost()
 	root, flat := loss.StructureOf(l).Whiten(misfit, curve.ToHost())

@@ -35,7 +35,7 @@ func (g *ProximalGradient) startStep(w *engine.Work, b0 array.Batch) float64 {
 		g.P.A.Forward(z, b0)
 	}
 	g.P.Loss.Curvature(curve, z, w.Y)
-	if c := g.bound * engine.MaxAbs(curve); c > 0 && !math.IsInf(c, 1) {
+	if c := g.bound * curve.MaxAbs(); c > 0 && !math.IsInf(c, 1) {
 		return 1 / c
 	}
 	return 1

@@ -275,7 +275,7 @@ func (r *rounds) solution() (*engine.Solution, error) {
 func (r *rounds) violations() (float64, error) {
 	dev := r.dev
 	t := reach
-	if largest := engine.MaxAbs(r.g); largest > 0 {
+	if largest := r.g.MaxAbs(); largest > 0 {
 		t = reach / largest
 	}
 	c := dev.Alloc(1, r.g.N())

@@ -309,10 +309,9 @@ func (s *Penalized) feasible(b, u, aty array.Batch) {
 	s.p.K.Adjoint(t, u)
 	dev.Lin(e, 1, e, 1, t)
 	if !f.constant.IsZero() {
-		var along [1]float64
-		dev.Dot(along[:], e, f.constant)
-		dev.Lin(b, 1, b, -along[0], f.constant)
-		dev.Lin(e, 1, e, -along[0], f.bent)
+		along := e.Dot(f.constant)
+		dev.Lin(b, 1, b, -along, f.constant)
+		dev.Lin(e, 1, e, -along, f.bent)
 	}
 	f.t.Forward(t, e)
 	dev.Mul(t, t, f.inverse)

@@ -55,8 +55,4 @@ func TruncatedCG(ctx context.Context, x, r array.Batch, s System, tol float64, m
 	return taken, dev.Err()
 }
 
-func dot(a, p array.Batch) float64 {
-	var out [1]float64
-	a.Device().Dot(out[:], a, p.Cols(0, a.N()))
-	return out[0]
-}
+func dot(a, p array.Batch) float64 { return a.Dot(p.Cols(0, a.N())) }

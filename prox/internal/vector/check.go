@@ -73,12 +73,6 @@ func Norm1(b array.Batch) float64 {
 	return s
 }
 
-func Norm2Squared(b array.Batch) float64 {
-	var s [1]float64
-	b.Device().Dot(s[:], b, b)
-	return s[0]
-}
-
 // CheckRadius panics unless s is in [0, +Inf].
 func CheckRadius(what string, s float64) {
 	if !(s >= 0) {
