@@ -232,6 +232,8 @@ func TestEveryProxConforms(t *testing.T) {
 				lowrank.NewNuclear(array.Shape{Rows: 4, Cols: 5}, 2),
 				must(prox.NewGroupL2(dev, 7, 2, whole(7), nil)),
 				prox.Block{Prox: prox.Zero(), N: 1}), 33},
+			{"Separable, groups", prox.NewSeparable(must(prox.NewGroupL2(dev, 4, 2, whole(4), nil)),
+				must(prox.NewGroupL2(dev, 7, 2, whole(7), nil))), 11},
 			{"Scaled L1", prox.NewScaled(0.4, prox.NewL1(2)), 12},
 			{"Scaled Nuclear", prox.NewScaled(2.5, lowrank.NewNuclear(array.Shape{Rows: 5, Cols: 7}, 1)), 35},
 			{"Scaled quadratic", prox.NewScaled(2.5, prox.NewSquaredL2(1)), 12},

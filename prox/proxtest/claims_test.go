@@ -256,6 +256,21 @@ func TestFalseStructuresAreFound(t *testing.T) {
 			{"too large a scale", telling(l1, func(s *prox.Structure) {
 				s.DualScale = func(_, _ array.Batch, _ float64) float64 { return 1 }
 			}), "conjugate"},
+			{"balls of another radius", telling(l1, func(s *prox.Structure) { s.Balls.Radius *= 1.01 }), "balls"},
+			{"balls of pairs", telling(l1, func(s *prox.Structure) { s.Balls.Planes = 2 }), "shortened by the balls"},
+			{"balls of neighbours", telling(l1, func(s *prox.Structure) { s.Balls.Channels = 2 }), "shortened by the balls"},
+			{"balls that do not fit", telling(l1, func(s *prox.Structure) { s.Balls.Planes = 5 }), "5 planes"},
+			{"degrees of freedom of none", telling(l1, func(s *prox.Structure) {
+				s.Local = func([]float64) (prox.LocalMaps, error) {
+					return prox.LocalMaps{Series: prox.Series{Rows: 1, Cols: 1}, DegreesOfFreedom: []float64{0}}, nil
+				}
+			}), "degrees of freedom add up to 0"},
+			{"divergences of too many patches", telling(l1, func(s *prox.Structure) {
+				s.Local = func([]float64) (prox.LocalMaps, error) {
+					return prox.LocalMaps{Series: prox.Series{Rows: 1, Cols: 1}, DegreesOfFreedom: []float64{0},
+						PatchDivergence: []float64{1}}, nil
+				}
+			}), "divergences of 0 patches"},
 			{"half the gap", telling(l1, func(s *prox.Structure) {
 				gap := s.FenchelGap
 				s.FenchelGap = func(b, g array.Batch, t, near float64) float64 { return gap(b, g, t, near) - 0.1 }

@@ -40,7 +40,7 @@ func (c *checker) modelled() error {
 			}
 		}
 		k := &modelCheck{checker: c, j: j, m: m, t: t}
-		for _, check := range []func() error{k.products, k.dense, k.diagonal} {
+		for _, check := range []func() error{k.products, k.dense, k.diagonal, k.squares} {
 			if err := check(); err != nil {
 				return err
 			}

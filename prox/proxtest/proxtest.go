@@ -14,11 +14,13 @@
 //
 // What a Prox says about itself must be true. Every field of its [prox.Structure] is checked: with
 // a value the result must minimize the objective, free coordinates must not matter, on a space and
-// in other units the regularizer must be the same, a duality gap must be an upper bound, a
-// follower's evaluations must be as accurate as certified. So is the [prox.Model] of each
-// derivative: the space by package spacetest; J = E (E*E + t Q)^{-1} E* by the curvature's products
-// and, where it has a matrix, by dense algebra; traces by the eigenvalues of J; the margin by
-// points just within it.
+// in other units the regularizer must be the same, balls must shorten vectors by their radius, a
+// duality gap must be an upper bound, a follower's evaluations must be as accurate as certified. Of
+// Local only the sums are checked, which are the trace of the derivative; how it is spread over
+// pixels is not. The [prox.Model] of each derivative is checked, too: the space by package
+// spacetest; J = E (E*E + t Q)^{-1} E* by the curvature's products, its diagonal and its squares
+// and, where it has a matrix, by dense algebra; traces by the eigenvalues of J; the margin by points
+// just within it. Dense algebra and Local are for up to 150 coordinates.
 //
 // # Kinks
 //
@@ -142,6 +144,8 @@ var claims = []struct {
 	{"structure", (*checker).pairs},
 	{"nuclear norm", (*checker).nuclear},
 	{"parts", (*checker).parts},
+	{"balls", (*checker).balls},
+	{"local degrees of freedom", (*checker).local},
 	{"free coordinates", (*checker).free},
 	{"sum over coordinates", (*checker).sparse},
 	{"sum of norms of groups", (*checker).groups},
