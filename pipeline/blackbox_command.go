@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/stored"
 )
 
 // Command is a program that is an estimator: it reads y as a numpy .npy array of float64 from its
@@ -140,10 +140,7 @@ func bare(err error) error {
 	if e := (*exec.Error)(nil); errors.As(err, &e) {
 		err = e.Err
 	}
-	if e := (*fs.PathError)(nil); errors.As(err, &e) {
-		err = e.Err
-	}
-	return err
+	return stored.Bare(err)
 }
 
 const (

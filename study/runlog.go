@@ -8,10 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"slices"
 	"time"
+
+	"surepipe/internal/stored"
 )
 
 // Header is the first line of a run's file. A run with the same header may continue the file.
@@ -63,11 +64,7 @@ func (f File) open(read func(line []byte) error) (_ *Log, err error) {
 	path := f.Path
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
-		var reason *fs.PathError
-		if errors.As(err, &reason) {
-			err = reason.Err
-		}
-		return nil, Errorf("--jsonl is %q: %w", path, err)
+		return nil, Errorf("--jsonl is %q: %w", path, stored.Bare(err))
 	}
 	defer func() {
 		if err != nil {

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"surepipe/internal/stored"
 )
 
 // ShardFile is a file of one shard that has been checked.
@@ -143,11 +145,7 @@ func completeLines(files fs.FS, path string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		file, err := files.Open(path)
 		if err != nil {
-			var reason *fs.PathError
-			if errors.As(err, &reason) {
-				err = reason.Err
-			}
-			yield(nil, err)
+			yield(nil, stored.Bare(err))
 			return
 		}
 		defer file.Close()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/digits"
 	"surepipe/internal/fit"
+	"surepipe/internal/stored"
 	"surepipe/study"
 )
 
@@ -102,12 +102,9 @@ func runPredict(cmd *cobra.Command, p *predictFlags) error {
 }
 
 func readFit(ctx context.Context, path string) (*surepipe.Model, error) {
-	var reason *fs.PathError
 	switch info, err := os.Stat(path); {
-	case errors.As(err, &reason):
-		return nil, reason.Err
 	case err != nil:
-		return nil, err
+		return nil, stored.Bare(err)
 	case !info.Mode().IsRegular():
 		return nil, errors.New("is not a regular file, expected a numpy .npz file")
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/stored"
 )
 
 // ReadBART reads an array of the Berkeley Advanced Reconstruction Toolbox: complex numbers of 32 bits
@@ -57,12 +58,12 @@ func openBART(s source) (*Set, error) {
 	base := strings.TrimSuffix(s.path, filepath.Ext(s.path))
 	header, err := s.files.open(base+".hdr", "a text that lists the axes")
 	if err != nil {
-		return nil, fmt.Errorf("its header %s.hdr: %w", filepath.Base(base), bareError(err))
+		return nil, fmt.Errorf("its header %s.hdr: %w", filepath.Base(base), stored.Bare(err))
 	}
 	defer header.Close()
 	values, err := s.files.open(base+".cfl", "complex numbers of 32 bits")
 	if err != nil {
-		return nil, fmt.Errorf("its values %s%s: %w", filepath.Base(base), ".cfl", bareError(err))
+		return nil, fmt.Errorf("its values %s%s: %w", filepath.Base(base), ".cfl", stored.Bare(err))
 	}
 	defer values.Close()
 	a, err := ReadBART(header, bufio.NewReaderSize(values, 1<<20))

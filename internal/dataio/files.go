@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+
+	"surepipe/internal/stored"
 )
 
 type Files struct {
@@ -87,7 +89,7 @@ func (f Files) open(path, expected string) (file, error) {
 	info, err := fs.Stat(f.fs(), path)
 	switch {
 	case err != nil:
-		return file{}, bareError(err)
+		return file{}, stored.Bare(err)
 	case info.IsDir():
 		return file{}, fmt.Errorf("is a directory, expected %s", expected)
 	case !info.Mode().IsRegular():
@@ -95,7 +97,7 @@ func (f Files) open(path, expected string) (file, error) {
 	}
 	opened, err := f.fs().Open(path)
 	if err != nil {
-		return file{}, bareError(err)
+		return file{}, stored.Bare(err)
 	}
 	if at, ok := opened.(readable); ok {
 		return file{f.ctx(), at, info.Size(), opened}, nil

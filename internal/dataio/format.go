@@ -15,6 +15,7 @@ import (
 	"surepipe/internal/dataio/images"
 	"surepipe/internal/hdf5"
 	"surepipe/internal/lists"
+	"surepipe/internal/stored"
 )
 
 // Format is a format of files: how one is recognized, read and written. Help and errors read it.
@@ -267,7 +268,7 @@ func (s source) head() ([]byte, error) {
 	head := make([]byte, headBytes)
 	n, err := s.ReadAt(head, 0)
 	if err != nil && err != io.EOF {
-		return nil, bareError(err)
+		return nil, stored.Bare(err)
 	}
 	return head[:n], nil
 }

@@ -10,6 +10,7 @@ import (
 	"math"
 
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/stored"
 )
 
 // The types of elements of a MATLAB file of version 5.
@@ -53,7 +54,7 @@ func newMAT(r io.ReaderAt, size int64) (*Set, error) {
 	for at := int64(128); at+8 <= size; {
 		var tag [8]byte
 		if _, err := r.ReadAt(tag[:], at); err != nil {
-			return nil, bareError(err)
+			return nil, stored.Bare(err)
 		}
 		kind, n := order.Uint32(tag[:4]), int64(order.Uint32(tag[4:]))
 		if n > size-at-8 {

@@ -12,6 +12,7 @@ import (
 
 	"surepipe/internal/dataio/mif"
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/stored"
 )
 
 // NIfTISeries is a NIfTI file, or an MRtrix image, whose values are read slice by slice. The header is kept to be
@@ -49,7 +50,7 @@ func (f Files) OpenNIfTI(path string) (*NIfTISeries, error) {
 		if ended := f.ctx().Err(); ended != nil {
 			return nil, ended
 		}
-		return nil, fmt.Errorf("%s: %w", path, bareError(err))
+		return nil, fmt.Errorf("%s: %w", path, stored.Bare(err))
 	}
 	return s, nil
 }
@@ -225,7 +226,7 @@ func (s *NIfTISeries) Slice(dst []float64, z int) error {
 	for t := range s.Volumes {
 		at := s.begin + int64(len(s.buf))*(int64(t)*int64(s.Size[2])+int64(z))
 		if _, err := s.f.ReadAt(s.buf, at); err != nil {
-			return fmt.Errorf("%s: volume %d, slice %d: %w", s.path, t, z, bareError(err))
+			return fmt.Errorf("%s: volume %d, slice %d: %w", s.path, t, z, stored.Bare(err))
 		}
 		decode(s.plane, s.buf)
 		for i := range area {
@@ -317,7 +318,7 @@ type NIfTIWriter struct {
 func CreateNIfTI(path string, like *NIfTISeries, volumes int, real bool) (*NIfTIWriter, error) {
 	f, target, err := createBeside(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, bareError(err))
+		return nil, fmt.Errorf("%s: %w", path, stored.Bare(err))
 	}
 	w := &NIfTIWriter{like: like, path: path, f: f, target: target, volumes: volumes}
 	w.t = niftiType{ndarray.Number{Kind: 'f', Size: 4, Order: like.t.Order}, 1}
@@ -332,7 +333,7 @@ func CreateNIfTI(path string, like *NIfTISeries, volumes int, real bool) (*NIfTI
 	w.offset = int64(len(header))
 	if _, err := f.WriteAt(header, 0); err != nil {
 		w.Abort()
-		return nil, fmt.Errorf("%s: %w", path, bareError(err))
+		return nil, fmt.Errorf("%s: %w", path, stored.Bare(err))
 	}
 	return w, nil
 }
@@ -377,7 +378,7 @@ func (w *NIfTIWriter) Slice(z int, values []float64) error {
 		}
 		at := w.offset + int64(len(w.plane))*(int64(t)*int64(w.like.Size[2])+int64(z))
 		if _, err := w.f.WriteAt(w.plane, at); err != nil {
-			return fmt.Errorf("%s: %w", w.path, bareError(err))
+			return fmt.Errorf("%s: %w", w.path, stored.Bare(err))
 		}
 	}
 	return nil
@@ -388,7 +389,7 @@ func (w *NIfTIWriter) Commit() (err error) {
 	defer func() {
 		if err != nil {
 			w.Abort()
-			err = fmt.Errorf("%s: %w", w.path, bareError(err))
+			err = fmt.Errorf("%s: %w", w.path, stored.Bare(err))
 		}
 	}()
 	if strings.HasSuffix(strings.ToLower(w.path), ".gz") {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"surepipe/internal/stored"
 )
 
 // FilesOf are the files from which [Open] reads a path: that of FILE:NAME, and those beside it that
@@ -93,14 +95,14 @@ func CheckWritable(path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("directory %q does not exist", dir)
 	case err != nil:
-		return bareError(err)
+		return stored.Bare(err)
 	case !info.IsDir():
 		return fmt.Errorf("%q is not a directory", dir)
 	}
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return bareError(err)
+		return stored.Bare(err)
 	case info.IsDir():
 		return errors.New("it is a directory")
 	case !info.Mode().IsRegular():
@@ -110,14 +112,14 @@ func CheckWritable(path string) error {
 		// Renaming onto a file needs no permission to write it.
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
-			return bareError(err)
+			return stored.Bare(err)
 		}
 		f.Close()
 	}
 	f, _, err := createBeside(path)
 	if err != nil {
-		return bareError(err)
+		return stored.Bare(err)
 	}
 	f.Close()
-	return bareError(os.Remove(f.Name()))
+	return stored.Bare(os.Remove(f.Name()))
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -267,14 +266,6 @@ func (s *Set) Missing(name, expected string, used []string) error {
 		return fmt.Errorf("array %q is missing%s; the file holds a sparse matrix", name, expected)
 	}
 	return fmt.Errorf("array %q is missing%s; %s", name, expected, ndarray.Suggest("the file", name, s.names, used))
-}
-
-func bareError(err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		return pathErr.Err
-	}
-	return err
 }
 
 func (s *Set) IsImage() bool { return s.row().Image }

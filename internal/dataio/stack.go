@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/stored"
 )
 
 // Stack reads the samples of an N x ... array, one at a time, in memory that depends on neither
@@ -40,7 +41,7 @@ func NewStack(r io.Reader) (*Stack, error) {
 func OpenStack(path string) (*Stack, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, bareError(err))
+		return nil, fmt.Errorf("%s: %w", path, stored.Bare(err))
 	}
 	info, err := f.Stat()
 	if err == nil && info.IsDir() {
@@ -61,7 +62,7 @@ func OpenStack(path string) (*Stack, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("%s: %w", path, bareError(err))
+		return nil, fmt.Errorf("%s: %w", path, stored.Bare(err))
 	}
 	return s, nil
 }
@@ -190,7 +191,7 @@ func (s *Stack) fail(i int, got int64, err error) error {
 		s.err = fmt.Errorf("is truncated: the data end at byte %d, sample %d of %d (from 0) takes bytes %d to %d",
 			begin+got, i, s.n, begin, begin+bytes)
 	} else {
-		s.err = fmt.Errorf("sample %d of %d (from 0), byte %d: %w", i, s.n, begin+got, bareError(err))
+		s.err = fmt.Errorf("sample %d of %d (from 0), byte %d: %w", i, s.n, begin+got, stored.Bare(err))
 	}
 	return s.err
 }
@@ -207,7 +208,7 @@ func (s *Stack) End() error {
 		s.err = fmt.Errorf("continues after the last of the %d samples that its header states, at byte %d", s.n,
 			s.header+int64(s.n)*int64(s.len*s.dtype.Size))
 	case err != io.EOF:
-		s.err = fmt.Errorf("is corrupt (%w)", bareError(err))
+		s.err = fmt.Errorf("is corrupt (%w)", stored.Bare(err))
 	default:
 		s.err = io.EOF
 	}

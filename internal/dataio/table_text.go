@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"surepipe/internal/stored"
 )
 
 // openText prepares to read a table: what stands before its first line is skipped, and the separator
@@ -72,7 +74,7 @@ func readError(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("unexpected end")
 	}
-	return fmt.Errorf("cannot be read (%w)", bareError(err))
+	return fmt.Errorf("cannot be read (%w)", stored.Bare(err))
 }
 
 // separatorLine takes a first line such as "sep=;", as spreadsheets write it; 0 without one.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"surepipe/internal/dataio/ndarray"
+	"surepipe/internal/stored"
 )
 
 // WriteNPZ writes the arrays as numpy.savez does. The same arrays give the same bytes. Like all
@@ -199,13 +200,13 @@ func EncodeCSV(w io.Writer, a Array) error {
 func WriteFile(path string, write func(io.Writer) error) (err error) {
 	f, target, err := createBeside(path)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, bareError(err))
+		return fmt.Errorf("%s: %w", path, stored.Bare(err))
 	}
 	defer func() {
 		if err != nil {
 			f.Close()
 			os.Remove(f.Name())
-			err = fmt.Errorf("%s: %w", path, bareError(err))
+			err = fmt.Errorf("%s: %w", path, stored.Bare(err))
 		}
 	}()
 	buffered := bufio.NewWriterSize(f, 1<<20)

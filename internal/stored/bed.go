@@ -36,7 +36,7 @@ func OpenBED(files fs.FS, path string) (*Matrix, error) {
 	}
 	opened, err := files.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, bare(err))
+		return nil, fmt.Errorf("%s: %w", path, Bare(err))
 	}
 	defer opened.Close()
 	f, ok := opened.(*os.File)
@@ -63,7 +63,7 @@ func newBED(f *os.File, persons, variants int) (*Matrix, error) {
 	m := &Matrix{Rows: persons, Cols: variants, spans: equal(3, int64(persons+3)/4), note: "genotypes"}
 	info, err := f.Stat()
 	if err != nil {
-		return nil, bare(err)
+		return nil, Bare(err)
 	}
 	if need := 3 + m.Bytes(); info.Size() != need {
 		return nil, fmt.Errorf("has %d bytes, expected %d for the %d persons of its .fam and the %d variants "+
@@ -77,7 +77,7 @@ func newBED(f *os.File, persons, variants int) (*Matrix, error) {
 func countLines(files fs.FS, path string, words int, expected string) (int, error) {
 	f, err := files.Open(path)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w, expected %s", path, bare(err), expected)
+		return 0, fmt.Errorf("%s: %w, expected %s", path, Bare(err), expected)
 	}
 	defer f.Close()
 	n := 0

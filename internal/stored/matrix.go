@@ -135,7 +135,7 @@ func (m *Matrix) open(f *os.File) error {
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return bare(err)
+		return Bare(err)
 	}
 	at := int64(math.MaxInt64)
 	for _, s := range m.spans {
@@ -148,7 +148,7 @@ func (m *Matrix) open(f *os.File) error {
 	m.modified = info.ModTime()
 	// The mapping has a file of its own, which tells whether it has been cut off meanwhile.
 	if m.file, err = os.Open(f.Name()); err != nil {
-		return bare(err)
+		return Bare(err)
 	}
 	page := int64(os.Getpagesize())
 	at = at / page * page
@@ -163,7 +163,8 @@ func (m *Matrix) open(f *os.File) error {
 	return nil
 }
 
-func bare(err error) error {
+// Bare is the cause of an error about a file, without its path.
+func Bare(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		return path.Err
@@ -220,7 +221,7 @@ func (m *Matrix) Check() error {
 	}
 	info, err := m.file.Stat()
 	if err != nil {
-		return bare(err)
+		return Bare(err)
 	}
 	if info.Size() < m.end {
 		return fmt.Errorf("%s has become shorter while it is in use: %d bytes are left of at least %d", m.file.Name(),

@@ -24,6 +24,7 @@ import (
 	"surepipe/input"
 	"surepipe/internal/lists"
 	"surepipe/internal/noise"
+	"surepipe/internal/stored"
 	"surepipe/vjp"
 )
 
@@ -168,11 +169,7 @@ func Read(path string) (*Spec, error) {
 	}
 	switch {
 	case err != nil:
-		var reason *os.PathError
-		if errors.As(err, &reason) {
-			err = reason.Err
-		}
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, stored.Bare(err))
 	case info.Size() > most:
 		return nil, fmt.Errorf("%s: %d bytes, expected a specification in YAML of at most %d", path, info.Size(), most)
 	}

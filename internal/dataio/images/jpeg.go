@@ -2,7 +2,6 @@ package images
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"image"
 	"image/jpeg"
@@ -21,7 +20,7 @@ func ReadJPEG(r io.Reader) (ndarray.Array, error) {
 	}
 	config, err := jpeg.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
-		return ndarray.Array{}, jpegError(err)
+		return ndarray.Array{}, corrupt("JPEG", err)
 	}
 	if pixels := int64(config.Width) * int64(config.Height); pixels > 512*int64(len(data)) {
 		return ndarray.Array{}, fmt.Errorf("is truncated or corrupt (its header states %d x %d pixels, more than "+
@@ -32,7 +31,7 @@ func ReadJPEG(r io.Reader) (ndarray.Array, error) {
 	}
 	decoded, err := jpeg.Decode(bytes.NewReader(data))
 	if err != nil {
-		return ndarray.Array{}, jpegError(err)
+		return ndarray.Array{}, corrupt("JPEG", err)
 	}
 	depth := ndarray.Depth{Bits: 8, Lossy: true}
 	switch im := decoded.(type) {
@@ -52,13 +51,6 @@ func ReadJPEG(r io.Reader) (ndarray.Array, error) {
 		}
 	}
 	return upright(a, orientation(data)), nil
-}
-
-func jpegError(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = errors.New("unexpected end")
-	}
-	return fmt.Errorf("is not a JPEG image, or truncated or corrupt (%w)", err)
 }
 
 // EncodeJPEG writes an image as [EncodePNG] does, with 8 bits, and with the least compression: the

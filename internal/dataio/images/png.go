@@ -27,10 +27,10 @@ func ReadPNG(r io.Reader) (ndarray.Array, error) {
 	}
 	config, err := png.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
-		return ndarray.Array{}, pngError(err)
+		return ndarray.Array{}, corrupt("PNG", err)
 	}
 	if len(data) < 26 {
-		return ndarray.Array{}, pngError(io.ErrUnexpectedEOF)
+		return ndarray.Array{}, corrupt("PNG", io.ErrUnexpectedEOF)
 	}
 	// A signature of 8 bytes and a chunk's head of 8 come first, then width and height.
 	bits, colorType := int(data[24]), data[25]
@@ -51,7 +51,7 @@ func ReadPNG(r io.Reader) (ndarray.Array, error) {
 	}
 	decoded, err := png.Decode(bytes.NewReader(data))
 	if err != nil {
-		return ndarray.Array{}, pngError(err)
+		return ndarray.Array{}, corrupt("PNG", err)
 	}
 	depth := ndarray.Depth{Bits: bits}
 	switch im := decoded.(type) {
@@ -114,11 +114,11 @@ func animated(data []byte) bool {
 	return false
 }
 
-func pngError(err error) error {
+func corrupt(format string, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("unexpected end")
 	}
-	return fmt.Errorf("is not a PNG image, or truncated or corrupt (%w)", err)
+	return fmt.Errorf("is not a %s image, or truncated or corrupt (%w)", format, err)
 }
 
 // EncodePNG writes a matrix as a grayscale image, or an array (rows, columns, 3) as one in RGB, of 8
