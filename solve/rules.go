@@ -26,13 +26,20 @@ import (
 // The coordinates are chosen first, then the units of K's rows, the loss, the units of the columns, and the
 // form of the method.
 
-type rule struct {
+type rule[T any] struct {
 	chosen, reason string
 	applies        func(s *engine.Task) bool
-	build          func(ctx context.Context, s engine.Task) (Solver, error)
+	then           T
 }
 
-var lossRules = []rule{
+type builder = func(ctx context.Context, s engine.Task) (Solver, error)
+
+func first[T any](rules []rule[T], part string, s *engine.Task) (T, Choice) {
+	r := rules[slices.IndexFunc(rules, func(r rule[T]) bool { return r.applies(s) })]
+	return r.then, Choice{Part: part, Chosen: r.chosen, Reason: r.reason}
+}
+
+var lossRules = []rule[builder]{
 	{"squared",
 		"the loss is 1/2 ||A b - y||^2",
 		func(s *engine.Task) bool { return s.Weights == nil && s.Quadratic }, chooseUnits},
@@ -43,7 +50,7 @@ var lossRules = []rule{
 }
 
 // rowRules is for problems with r(K b).
-var rowRules = []rule{
+var rowRules = []rule[builder]{
 	{"the user's",
 		"the lengths of K's rows are not known",
 		func(s *engine.Task) bool { return s.RowLengths2 == nil }, chooseLoss},
@@ -59,7 +66,7 @@ var rowRules = []rule{
 }
 
 // coordinateRules is for problems with r(K b).
-var coordinateRules = []rule{
+var coordinateRules = []rule[builder]{
 	{"K b and a few of b's",
 		"r is a sum over coordinates, A is a matrix and so is K, with no more rows than columns: unless " +
 			"these depend on each other, the problem is a regression in K b, for active sets",
@@ -70,7 +77,7 @@ var coordinateRules = []rule{
 		always, chooseRows},
 }
 
-var unitRules = []rule{
+var unitRules = []rule[builder]{
 	{"the user's",
 		"the factorization scales the columns itself",
 		func(s *engine.Task) bool { return s.Entry.Closed }, chooseMethod},
@@ -97,7 +104,7 @@ var unitRules = []rule{
 		always, chooseMethod},
 }
 
-var methodRules = []rule{
+var methodRules = []rule[builder]{
 	{"closed form",
 		"the regularizer and the loss are quadratic",
 		func(s *engine.Task) bool { return s.Entry.Closed }, engine.NewPlain},
@@ -265,29 +272,20 @@ func partlySmooth(p Problem) bool {
 	return r.Value != nil && r.Follow == nil && linops.StructureOf(p.A).Entries.Known && min(d, dim) <= most
 }
 
-// finisher is a method that goes on where active sets have come to an end before the tolerance:
-// columns depend on each other but for rounding errors, or the working set is large.
-type finisher struct {
-	method         Entry
-	chosen, reason string
-	applies        func(s *engine.Task) bool
-}
-
-var finishers = []finisher{
-	{manifold.Entry, "finished by proximal points",
+// finishers go on where active sets have come to an end before the tolerance: columns depend on each other but for
+// rounding errors, or the working set is large.
+var finishers = []rule[Entry]{
+	{"finished by proximal points",
 		"Newton steps on groups came to an end before the tolerance: columns depend on each other but for " +
 			"rounding errors, which steps of proximal points allow for, or the working set is large",
-		func(s *engine.Task) bool { return prox.StructureOf(s.Problem.R).Groups != nil }},
-	{gradient.FISTA, "finished by fista",
+		func(s *engine.Task) bool { return prox.StructureOf(s.Problem.R).Groups != nil }, manifold.Entry},
+	{"finished by fista",
 		"Newton steps came to an end before the tolerance: columns depend on each other but for rounding " +
 			"errors, or the working set is large",
-		always},
+		always, gradient.FISTA},
 }
 
-func finishing(s *engine.Task) (Entry, Choice) {
-	f := finishers[slices.IndexFunc(finishers, func(f finisher) bool { return f.applies(s) })]
-	return f.method, Choice{Part: "method", Chosen: f.chosen, Reason: f.reason}
-}
+func finishing(s *engine.Task) (Entry, Choice) { return first(finishers, "method", s) }
 
 // Sizes at which choices change.
 const (
@@ -305,10 +303,10 @@ var allTables = engine.Tables{Rows: chooseRows, Loss: chooseLoss, Units: chooseU
 
 func always(*engine.Task) bool { return true }
 
-func decide(ctx context.Context, s engine.Task, part string, rules []rule) (Solver, error) {
-	i := slices.IndexFunc(rules, func(r rule) bool { return r.applies(&s) })
-	s.Options = s.Options.With(Choice{Part: part, Chosen: rules[i].chosen, Reason: rules[i].reason})
-	return rules[i].build(ctx, s)
+func decide(ctx context.Context, s engine.Task, part string, rules []rule[builder]) (Solver, error) {
+	build, choice := first(rules, part, &s)
+	s.Options = s.Options.With(choice)
+	return build(ctx, s)
 }
 
 func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
