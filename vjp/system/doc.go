@@ -10,5 +10,9 @@
 // the matrix of a linear estimator.
 //
 // A new kind is a file here with a type that implements System, chosen by a row of the rules in vjp/choose.go, or,
-// behind an operator K, in vjp/behind.go. TestSystemsAgreeWithDenseAlgebra holds it against dense algebra.
+// behind an operator K, in vjp/behind.go. TestSystemsAgreeWithDenseAlgebra holds those that its problems list against
+// dense algebra: images, inverse, trace, diagonal, root, blocks and moments. Not listed are [Arrow], [IterateReduced],
+// [IterateUnseen], [Hat] and [Unrolled], which take what a solver made, and are reached by the tests of package vjp
+// alone. Control, Images, Products, Mapped and Leverages of [Closed] are not compared there, and of Rough only the
+// range is.
 package system

@@ -33,7 +33,7 @@ func normals(rng *rand.Rand, r, c int) *mat.Dense {
 	return mat.NewDense(r, c, x)
 }
 
-// problems are those of the systems that A on coordinates makes. Others are reached by the tests of package vjp alone.
+// problems are those of the systems that need no solver. Others are reached by the tests of package vjp alone.
 func problems() []problem {
 	rng := rand.New(rand.NewPCG(7, 1))
 	set := []int{0, 2, 3, 6}
@@ -111,6 +111,7 @@ func problems() []problem {
 		}),
 		dense("conjugate gradients", a, half, iterate),
 	}
+	all = append(all, curved(a, turned)...)
 	return append(all, problem{"zero", func(_ *testing.T, dev array.Device) system.System {
 		op, _ := on(dev, a)
 		defer op.Release()
@@ -205,6 +206,7 @@ func TestSystemsAgreeWithDenseAlgebra(t *testing.T) {
 					t.Errorf("%d bytes a probe", s.ProbeBytes())
 				}
 				checkClosed(t, s.Closed(), c.d)
+				checkEffort(t, dev, s, c.d)
 				inverse := s.Inverse()
 				for j := range rows {
 					b := dev.Alloc(1, p)
