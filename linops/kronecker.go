@@ -216,7 +216,10 @@ func BlockProducts(dst array.Batch, a, b Operator, h []float64) bool {
 				x, to := right.row(from+r), weighted.Data[r*weighted.Stride:]
 				for j := first; j < k; j++ {
 					lo, hi := right.from[j], right.from[j+1]
-					floats.ScaleTo(to[lo-at:hi-at], h[((from+r)*k+i)*k+j], x[lo:hi])
+					by, out := h[((from+r)*k+i)*k+j], to[lo-at:hi-at]
+					for s, v := range x[lo:hi] { // few: a call would cost more
+						out[s] = by * v
+					}
 				}
 			}
 			weighted.Rows = rows

@@ -41,6 +41,8 @@ type Root interface {
 	// Inverse sets dst to an x with R x = v, and InverseAdjoint to one with R* x = v.
 	Inverse(dst, v []float64)
 	InverseAdjoint(dst, v []float64)
+	// Square returns what computes the blocks of R*R, row-major, one after the other; nil where R has no equal blocks.
+	Square() func() []float64
 }
 
 // LeftOut are the losses of predicting observations that a fit to the others leaves out, at its linear predictor z of

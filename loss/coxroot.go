@@ -224,6 +224,9 @@ func (r *coxRoot) Inverse(dst, v []float64) {
 	copy(dst, out)
 }
 
+// Square returns nil: R has one block.
+func (r *coxRoot) Square() func() []float64 { return nil }
+
 func (r *coxRoot) InverseAdjoint(dst, v []float64) {
 	out := make([]float64, len(v))
 	r.back(func(b int, pull *float64) {
@@ -314,6 +317,9 @@ func (r *denseRoot) Inverse(dst, v []float64) {
 	}
 	r.restored(dst, x)
 }
+
+// Square returns nil, as that of a coxRoot.
+func (r *denseRoot) Square() func() []float64 { return nil }
 
 func (r *denseRoot) InverseAdjoint(dst, v []float64) {
 	x := r.permuted(v)

@@ -272,24 +272,51 @@ func (l *Multinomial) Root(z, y array.Batch) (Root, error) {
 	return r, nil
 }
 
+func (r *multinomialRoot) Square() func() []float64 { return r.square }
+
+// square has the blocks w (diag(p) - p p*).
+func (r *multinomialRoot) square() []float64 {
+	n := r.classes
+	square := make([]float64, len(r.p)*n)
+	parallel.Ranges(len(r.p)/n, observationsAtOnce, func(lo, hi int) {
+		for k := lo * n; k < hi*n; k++ {
+			from := k - k%n
+			row, wp := square[k*n:(k+1)*n], r.root[k]*r.root[k]
+			rest := 0.0
+			for j, p := range r.p[from : from+n] {
+				if row[j] = -wp * p; from+j != k {
+					rest += p
+				}
+			}
+			row[k-from] = wp * rest
+		}
+	})
+	return square
+}
+
 // multinomialRoot has p and (w p)^{1/2}.
 type multinomialRoot struct {
 	classes int
 	p, root []float64
 }
 
-func (r *multinomialRoot) blocks(dst, v []float64, f func(dst, v, p, root []float64)) {
-	for from := 0; from < len(v); from += r.classes {
-		to := from + r.classes
-		f(dst[from:to], v[from:to], r.p[from:to], r.root[from:to])
-	}
+// blocks calls f with where each block begins.
+func (r *multinomialRoot) blocks(f func(from int)) {
+	parallel.Ranges(len(r.p)/r.classes, observationsAtOnce, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			f(i * r.classes)
+		}
+	})
 }
 
 func (r *multinomialRoot) Forward(dst, v []float64) {
-	r.blocks(dst, v, func(dst, v, p, root []float64) {
-		mean := floats.Dot(p, v)
-		for k, x := range v {
-			dst[k] = root[k] * (x - mean)
+	r.blocks(func(from int) {
+		p, mean := r.p[from:from+r.classes], 0.0
+		for k, q := range p {
+			mean += q * v[from+k]
+		}
+		for k := range p {
+			dst[from+k] = r.root[from+k] * (v[from+k] - mean)
 		}
 	})
 }
@@ -312,9 +339,15 @@ func (r *multinomialRoot) Columns(x []float64, n int) {
 }
 
 func (r *multinomialRoot) Adjoint(dst, v []float64) {
-	r.blocks(dst, v, func(dst, v, p, root []float64) {
-		floats.MulTo(dst, root, v)
-		floats.AddScaled(dst, -floats.Sum(dst), p)
+	r.blocks(func(from int) {
+		p, sum := r.p[from:from+r.classes], 0.0
+		for k := range p {
+			dst[from+k] = r.root[from+k] * v[from+k]
+			sum += dst[from+k]
+		}
+		for k, q := range p {
+			dst[from+k] -= sum * q
+		}
 	})
 }
 

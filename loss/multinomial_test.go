@@ -96,6 +96,10 @@ func TestMultinomialIsConsistent(t *testing.T) {
 		if !(quadratic >= 0 && quadratic <= bound) || quadratic > l.Lipschitz()*floats.Dot(v, v) {
 			t.Errorf("%d classes: the quadratic form %g is not below %g", k, quadratic, bound)
 		}
+		square := root.Square()()
+		for i := range v {
+			near("a row of R*R", floats.Dot(square[i*k:(i+1)*k], v[i-i%k:i-i%k+k]), hv[i], 1e-13)
+		}
 		pairs := make([]float64, 0, 2*d) // the matrix of the columns v and z
 		for i := range v {
 			pairs = append(pairs, v[i], z[i])

@@ -247,4 +247,5 @@ func (r roots) Columns(x []float64, n int) {
 	}
 }
 func (r roots) InverseAdjoint(dst, v []float64) { r.Inverse(dst, v) }
+func (r roots) Square() func() []float64        { return nil }
 func (r roots) Inverse(dst, v []float64)        { floats.MulTo(dst, r.inverse, v) }

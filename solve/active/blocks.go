@@ -84,6 +84,25 @@ func (r *blockRoots) blocks(f func(root []float64, from int)) {
 	})
 }
 
+func (r *blockRoots) Square() func() []float64 { return r.square }
+
+func (r *blockRoots) square() []float64 {
+	n, square := r.each, make([]float64, len(r.roots))
+	r.blocks(func(root []float64, from int) {
+		to := square[from*n:][:n*n]
+		for i := range n {
+			for j := i; j < n; j++ {
+				v := 0.0
+				for k := range i + 1 {
+					v += root[k*n+i] * root[k*n+j]
+				}
+				to[i*n+j], to[j*n+i] = v, v
+			}
+		}
+	})
+	return square
+}
+
 func (r *blockRoots) Forward(dst, v []float64) {
 	n := r.each
 	r.blocks(func(root []float64, from int) {

@@ -66,6 +66,16 @@ func TestBlockRootsAreThoseOfTheSecondDerivative(t *testing.T) {
 	roots.Adjoint(back, v)
 	roots.InverseAdjoint(back, back)
 	same("R*^-1 R* v", back, v)
+	square, square2 := roots.square(), make([]float64, n*k*k)
+	for i := range n * k {
+		square2[i*k+i%k] = 1
+	}
+	roots.Columns(square2, k)
+	for from := 0; from < len(square2); from += k * k {
+		block := mat.NewDense(k, k, square2[from:from+k*k])
+		block.Mul(block.T(), mat.DenseCopyOf(block))
+	}
+	same("R*R", square, square2)
 	x := mat.DenseCopyOf(linops.ToDense(dev, a))
 	first := mat.Col(nil, 1, x)
 	roots.Forward(first, first)

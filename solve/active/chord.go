@@ -362,13 +362,11 @@ func (c *chords) land() error {
 }
 
 func (c *chords) forward(dst array.Batch, x []float64) {
-	c.w.forward(dst, x)
-	c.held.unweighted(dst, dst)
+	c.w.forward(dst, x, c.held.forward)
 }
 
 func (c *chords) adjoint(x []float64, v array.Batch) {
-	c.held.unweightedAdjoint(c.z, v)
-	c.w.adjoint(x, c.z)
+	c.w.adjoint(x, v, c.held.adjoint)
 }
 
 // hold makes the weights those of the loss at the solution, with the Gram matrix and the factor of

@@ -31,15 +31,13 @@ type heldWeights struct {
 	value float64     // of the loss there
 	size  float64     // the norm of the loss's slope at 0
 
-	// factor takes the place of the weights where that of the second derivative of the loss is in reach, with the order
-	// of its blocks, 0 for none; else nil.
+	// factor takes the place of the weights where that of the second derivative of the loss is in reach; else nil.
 	factor loss.Root
-	each   int
 }
 
 func (h *heldWeights) operator(a linops.Operator) linops.Operator {
 	if h.factor != nil {
-		return engine.NewRooted(a, h.factor, h.each)
+		return engine.NewRooted(a, h.factor)
 	}
 	return engine.NewWeightedRows(a, h.root, h.host, nil)
 }
@@ -57,6 +55,28 @@ func (h *heldWeights) target(z, slope []float64) {
 			z[i] -= slope[i] / v
 		}
 	}
+}
+
+// forward sets dst to the product of columns with b, without the weights that a has with them.
+func (h *heldWeights) forward(a linops.Operator, dst, b array.Batch) {
+	if inner := engine.Unrooted(a); inner != nil {
+		inner.Forward(dst, b)
+		return
+	}
+	a.Forward(dst, b)
+	h.unweighted(dst, dst)
+}
+
+// adjoint is the product with the adjoint of such columns.
+func (h *heldWeights) adjoint(a linops.Operator, dst, v array.Batch) {
+	if inner := engine.Unrooted(a); inner != nil {
+		inner.Adjoint(dst, v)
+		return
+	}
+	t := v.Device().Alloc(1, v.N())
+	defer t.Free()
+	h.unweightedAdjoint(t, v)
+	a.Adjoint(dst, t)
 }
 
 // unweighted sets dst to z for sqrt(w) z, and unweightedAdjoint sets it to v/sqrt(w).

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"surepipe/linops"
 	"surepipe/solve/engine"
 	"surepipe/solve/internal/faces"
 )
@@ -28,7 +29,7 @@ func (n *newton) identified(z, b float64) bool {
 	defer of.Free()
 	n.dev.Upload(of, noise)
 	e := make([]float64, len(n.set))
-	n.workspace.adjoint(e, of)
+	n.workspace.adjoint(e, of, linops.Operator.Adjoint)
 	for i, j := range n.set {
 		e[i] += sign() * engine.Epsilon * z * n.lengths[j]
 	}

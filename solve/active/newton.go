@@ -8,6 +8,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/lists"
+	"surepipe/linops"
 	"surepipe/progress"
 	"surepipe/prox"
 	"surepipe/solve/engine"
@@ -203,7 +204,7 @@ func (n *newton) residual() {
 	if n.known() {
 		n.dev.Upload(n.z, n.twin.z)
 	} else {
-		n.workspace.forward(n.z, n.at.B)
+		n.workspace.forward(n.z, n.at.B, linops.Operator.Forward)
 		n.dev.Lin(n.z, 1, n.z, -1, n.y)
 	}
 	n.dev.Download(n.hostZ, n.z)

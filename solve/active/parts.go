@@ -166,7 +166,7 @@ func (w *workspace) correlations(k int, of func(*restrict.Columns) []float64) (x
 // kept are the correlations of fixed vectors, those with a part's columns computed once.
 func (w *workspace) kept(v *array.Fixed) (x []float64, ok bool) {
 	return w.correlations(v.K(), func(c *restrict.Columns) []float64 {
-		return array.Kept(v, c, func() []float64 { return adjoint(c, v.Batch) })
+		return array.Kept(v, c, func() []float64 { return adjoint(c, v.Batch, linops.Operator.Adjoint) })
 	})
 }
 
@@ -181,7 +181,7 @@ func (w *workspace) mapped(v *array.Mapped) []float64 {
 	if v.Add == nil || !w.stored() {
 		images := v.Device().Alloc(k, v.N())
 		defer images.Free()
-		w.forward(images, w.spread(x, k))
+		w.forward(images, w.spread(x, k), linops.Operator.Forward)
 		return v.Sum(images)
 	}
 	all, sum := w.spread(x, k), make([]float64, v.Size)
@@ -245,11 +245,13 @@ func (w *workspace) products(v *array.Fixed) []float64 {
 // images sets dst_i = A_S (A_S* A_S + Q)^{-1} A_S* v_i for the active set S, from the solver's own
 // factor. It reports false, and does nothing, where the columns are not held any more.
 func (w *workspace) images(dst, v array.Batch) bool {
-	x, ok := w.correlations(v.K(), func(c *restrict.Columns) []float64 { return adjoint(c, v) })
+	x, ok := w.correlations(v.K(), func(c *restrict.Columns) []float64 {
+		return adjoint(c, v, linops.Operator.Adjoint)
+	})
 	if !ok {
 		return false
 	}
 	w.p.SolveEach(x, v.K())
-	w.forward(dst, w.spread(x, v.K()))
+	w.forward(dst, w.spread(x, v.K()), linops.Operator.Forward)
 	return true
 }

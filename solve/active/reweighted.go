@@ -296,7 +296,7 @@ func (r *newtonOnLoss) factor(curve, more []float64) (err error) {
 		h.inverse.Free()
 		h.inverse = array.Batch{}
 	} else if blocks := blocksOf(p.Loss, p.A, r.now.Z, r.y, curve, more); blocks != nil {
-		h.factor, h.each = blocks, blocks.each
+		h.factor = blocks
 	}
 	return err
 }

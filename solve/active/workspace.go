@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"surepipe/array"
+	"surepipe/linops"
 	"surepipe/progress"
 	"surepipe/solve/engine"
 	"surepipe/solve/internal/faces"
@@ -155,7 +156,10 @@ func (w *workspace) extend(ctx context.Context, dev array.Device, a *activeSet, 
 	return nil
 }
 
-func (w *workspace) forward(dst array.Batch, x []float64) {
+// productOf is a product with columns or with their adjoint.
+type productOf func(columns linops.Operator, dst, x array.Batch)
+
+func (w *workspace) forward(dst array.Batch, x []float64, product productOf) {
 	dev, k, n := dst.Device(), dst.K(), len(w.set)
 	dev.Fill(dst, 0)
 	image := dev.Alloc(k, dst.N())
@@ -176,20 +180,20 @@ func (w *workspace) forward(dst array.Batch, x []float64) {
 			continue
 		}
 		part := dev.Put(b, k, len(c.Set))
-		c.A.Forward(image, part)
+		product(c.A, image, part)
 		part.Free()
 		dev.Lin(dst, 1, dst, 1, image)
 	}
 }
 
-func (w *workspace) adjoint(x []float64, z array.Batch) {
-	w.gather(x, z.K(), func(c *restrict.Columns) []float64 { return adjoint(c, z) })
+func (w *workspace) adjoint(x []float64, z array.Batch, product productOf) {
+	w.gather(x, z.K(), func(c *restrict.Columns) []float64 { return adjoint(c, z, product) })
 }
 
-func adjoint(c *restrict.Columns, z array.Batch) []float64 {
+func adjoint(c *restrict.Columns, z array.Batch, product productOf) []float64 {
 	out := z.Device().Alloc(z.K(), len(c.Set))
 	defer out.Free()
-	c.A.Adjoint(out, z)
+	product(c.A, out, z)
 	return out.ToHost()
 }
 

@@ -4,11 +4,9 @@ import (
 	"slices"
 	"sync"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
-	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/space"
@@ -21,40 +19,18 @@ type rooted struct {
 	square func() []float64 // the blocks of R*R, nil where R has none
 }
 
-// NewRooted is R A, where R has blocks of order each, or with 0 none. On a space it is a matrix where the columns of A
-// there are one.
-func NewRooted(a linops.Operator, root loss.Root, each int) linops.Operator {
-	return newRooted(a, root, nil, squareOf(a, root, each))
-}
+// NewRooted is R A. On a space it is a matrix where the columns of A there are one and R has no blocks.
+func NewRooted(a linops.Operator, root loss.Root) linops.Operator { return newRooted(a, root, nil) }
 
-func squareOf(a linops.Operator, root loss.Root, each int) func() []float64 {
-	if each == 0 {
-		return nil
+func newRooted(a linops.Operator, root loss.Root, own linops.Restricted) linops.Restricted {
+	square := root.Square()
+	if square != nil {
+		square = sync.OnceValue(square)
 	}
-	return sync.OnceValue(func() []float64 {
-		d, _ := a.Dims()
-		r, size := make([]float64, d*each), each*each
-		for i := range d {
-			r[i*each+i%each] = 1
-		}
-		root.Columns(r, each)
-		parallel.Ranges(len(r)/size, parallel.Rows(size), func(lo, hi int) {
-			h := make([]float64, size)
-			for block := range slices.Chunk(r[lo*size:hi*size], size) {
-				clear(h)
-				for row := range slices.Chunk(block, each) {
-					for i, v := range row {
-						floats.AddScaled(h[i*each:(i+1)*each], v, row)
-					}
-				}
-				copy(block, h)
-			}
-		})
-		return r
-	})
+	return rootedBy(a, root, own, square)
 }
 
-func newRooted(a linops.Operator, root loss.Root, own linops.Restricted, square func() []float64) linops.Restricted {
+func rootedBy(a linops.Operator, root loss.Root, own linops.Restricted, square func() []float64) linops.Restricted {
 	o := &rooted{rowMap{a: a, own: own}, root, square}
 	known := o.know(o.dense)
 	if square != nil {
@@ -97,7 +73,7 @@ func newRooted(a linops.Operator, root loss.Root, own linops.Restricted, square 
 				root.Columns(x.RawMatrix().Data, n)
 				return linops.NewDense(dev, x)
 			}
-			return newRooted(on, root, on, square)
+			return rootedBy(on, root, on, square)
 		}
 	}
 	return o
@@ -144,6 +120,14 @@ func (o *rooted) each(dst, v array.Batch, of func(dst, v []float64)) {
 		of(one, one)
 		dst.Device().Upload(dst.Rows(i, i+1), one)
 	}
+}
+
+// Unrooted is A of an R A that keeps it; nil for others.
+func Unrooted(a linops.Operator) linops.Operator {
+	if o, ok := a.(*rooted); ok {
+		return o.a
+	}
+	return nil
 }
 
 func (o *rooted) dense() *mat.Dense {

@@ -101,7 +101,6 @@ func (at *Point) whitenCoupled(l loss.Coupled, z array.Batch, largest float64) e
 	y := z.ToHost()
 	root.Forward(y, y)
 	at.Gram, at.Factored, at.Flat = nil, nil, true // A* of the misfit is not the gradient
-	a, square := at.Problem.A, squareOf(at.Problem.A, root, loss.StructureOf(at.Problem.Loss).Each)
-	at.whitened(newRooted(a, root, at.Op, square), y, make([]float64, len(y)), largest)
+	at.whitened(newRooted(at.Problem.A, root, at.Op), y, make([]float64, len(y)), largest)
 	return nil
 }

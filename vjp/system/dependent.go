@@ -97,18 +97,20 @@ func spanned(dev array.Device, of *inverted, columns linops.Operator, units []fl
 	k := x.K()
 	t, c, back := dev.Alloc(k, of.n), dev.Alloc(k, of.n), dev.Alloc(k, of.d)
 	defer array.Free(x, t, c, back)
+	norms := make([]float64, k)
 	for range 2 { // the second time removes the rounding errors of the first
 		of.m.Adjoint(t, x)
 		dev.Gemm(false, false, 1, t, of.inverse, 0, c)
 		of.m.Forward(back, c)
 		dev.Lin(x, 1, x, -1, back)
-	}
-	norms := make([]float64, k)
-	dev.Dot(norms, x, x)
-	for i, v := range norms {
-		if !(math.Sqrt(v)*units[i] <= distance) {
-			return false
+		dev.Dot(norms, x, x)
+		most := 0.0
+		for i, v := range norms {
+			most = max(most, math.Sqrt(v)*units[i])
+		}
+		if most <= distance {
+			return dev.Err() == nil
 		}
 	}
-	return dev.Err() == nil
+	return false
 }
