@@ -20,8 +20,8 @@ import (
 //   - Reverse is the transpose of the derivative of the iterations, by central differences;
 //   - a solve converges, and a solve from its solution needs no more iterations.
 //
-// Of [solve.Traits] it uses State, Scratch and Steps; Dual, Inside, Settled, Ended, Kept, Reweight, Recorded, Factored
-// and Own are tested by the packages of the methods that have them.
+// It compares no fields of [solve.Traits] with what they promise: Dual, Inside, Settled, Ended, Kept, Reweight,
+// Recorded, Factored and Own are used where a solve or a step uses them, and not tested by themselves.
 //
 // It returns an error that names what does not hold, or nil.
 func Check(ctx context.Context, m solve.Method, y array.Batch) error {
