@@ -138,8 +138,9 @@ var (
 	IntegersScaled = row(Kind{Code: "integers-scaled",
 		Says: "y is an image of integers, which are taken for numbers from 0 to 1"})
 	LossyImage = row(Kind{Code: "lossy-image", Severity: Caution,
-		Says: "y was compressed as JPEG, so that its noise is smaller and not white",
-		Do:   "start from the image before it was compressed"})
+		Says: "y was compressed as JPEG, perhaps before it was saved in another format, so that its noise has " +
+			"another size and is not white",
+		Do: "start from the image before it was compressed"})
 	Float32       = row(Kind{Code: "float32", Says: "X or y has 24 bits, and is rounded so far"})
 	PixelsClamped = row(Kind{Code: "pixels-clamped",
 		Says: "the picture that was written has values outside [0, 1] cut off", Do: "write `.npy`"})

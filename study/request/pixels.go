@@ -45,6 +45,7 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 	var known noise.Range
 	switch {
 	case image:
+		r.noteCompressed(m, data.Depth)
 		r.notePattern(m.Pattern())
 		curved := data.Spec != nil && data.Spec.Curved()
 		if !curved {
@@ -141,6 +142,14 @@ func (r *Request) noteGain(data problems.Data, sigma2 float64) {
 			"transformed counts, where that of counts is 1, and sigma2 is %.3g: y is a multiple of counts, or has "+
 			"other noise besides, and SURE is wrong; divide y by its gain, the variance over the mean in an even "+
 			"part", e.Sigma2, sigma2))
+	}
+}
+
+// noteCompressed says that an image was a JPEG before it came into a file of another format.
+func (r *Request) noteCompressed(m *noise.Image, depth problems.Depth) {
+	if depth.Bits == 8 && !depth.Lossy && m.Compressed(1./255) {
+		r.note(study.NewNote(warning.LossyImage, "y was compressed as JPEG before it was saved: coefficients of its "+
+			"blocks of 8 x 8 pixels are multiples of some numbers, and sigma2 and SURE take its noise for white"))
 	}
 }
 
