@@ -3,12 +3,12 @@ package risk
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/lapack"
 	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 
@@ -62,8 +62,7 @@ func (b *Block) factorize(less *mat.SymDense) error {
 	for i := range s.N {
 		s.Data[i*s.Stride+i]++
 	}
-	work := make([]float64, 3*s.N)
-	norm, ok := lapack64.Lansy(lapack.MaxColumnSum, s, work), false
+	norm, ok := columnSum(s), false
 	if b.chol, ok = lapack64.Potrf(s); !ok {
 		return ErrGroupDetermines
 	}
@@ -71,10 +70,26 @@ func (b *Block) factorize(less *mat.SymDense) error {
 	for i := range s.N {
 		det *= s.Data[i*s.Stride+i] * s.Data[i*s.Stride+i]
 	}
-	if det >= leastBlock*float64(s.N) || lapack64.Pocon(s, norm, work, make([]int, s.N)) >= leastBlock {
+	if det >= leastBlock*float64(s.N) ||
+		lapack64.Pocon(s, norm, make([]float64, 3*s.N), make([]int, s.N)) >= leastBlock {
 		return nil
 	}
 	return ErrGroupDetermines
+}
+
+// columnSum is the largest sum of a column's absolute values, of the upper triangle, without memory: blocks are small.
+func columnSum(s blas64.Symmetric) (most float64) {
+	for i := range s.N {
+		sum := 0.0
+		for k := range i {
+			sum += math.Abs(s.Data[k*s.Stride+i])
+		}
+		for _, v := range s.Data[i*s.Stride+i : i*s.Stride+s.N] {
+			sum += math.Abs(v)
+		}
+		most = max(most, sum)
+	}
+	return most
 }
 
 // solve replaces x by the factored matrix's inverse times x.
