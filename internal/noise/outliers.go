@@ -215,7 +215,11 @@ func Clipped(y []float64) (share, at float64) {
 	for k, end := range ends {
 		next := max(count(k-1), count(k+1))
 		if k > 0 && k+1 < len(ends) {
-			next = max(next, count(k-2), count(k+2))
+			beyond := max(count(k-2), count(k+2))
+			if min(count(k-1), count(k+1)) > spike*beyond {
+				continue // they fall off as well: noise of half a step of rounded values about one of them
+			}
+			next = max(next, beyond)
 		}
 		if n := count(k); n > max(most, spike*next) {
 			most, at = n, sorted[end]

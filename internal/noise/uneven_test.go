@@ -81,6 +81,8 @@ func TestUneven(t *testing.T) {
 			}
 			return math.Round(40 * v)
 		}, 7},
+		// The noise of a flat area is half a step of the values.
+		"flat, grey": {func(float64) float64 { return math.Round(r.NormFloat64() / 2) }, 0},
 		// At an end of the range the next value but one may be common, as in a drawing.
 		"few values": {func(float64) float64 { return []float64{-2, -2, -2, -2, -2, -1, 0, 0, 0, 0}[r.IntN(10)] }, -2},
 	} {
