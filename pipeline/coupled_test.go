@@ -144,7 +144,12 @@ func leftOutOfCox(t *testing.T, problem string, lambda float64, data problems.Da
 // solvedRisk is the estimate of a problem.
 func solvedRisk(t *testing.T, p *problems.Problem, y []float64, alo bool) pipeline.Risk {
 	t.Helper()
-	solver, err := vjp.NewSolver(t.Context(), p.DefaultSolver, p.Solve(), vjp.Options{Tol: 1e-10, Images: alo})
+	return riskWithin(t, p, y, alo, 1e-10)
+}
+
+func riskWithin(t *testing.T, p *problems.Problem, y []float64, alo bool, tol float64) pipeline.Risk {
+	t.Helper()
+	solver, err := vjp.NewSolver(t.Context(), p.DefaultSolver, p.Solve(), vjp.Options{Tol: tol, Images: alo})
 	if err != nil {
 		t.Fatal(err)
 	}

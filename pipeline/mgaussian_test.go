@@ -12,9 +12,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/lists"
-	"surepipe/pipeline"
 	"surepipe/problems"
-	"surepipe/vjp"
 )
 
 // With several responses in one fit an observation is a row: leave-one-out is near refits without each, exact without a
@@ -92,19 +90,7 @@ func TestSeveralResponsesOfEqualColumns(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(q.Release)
-		solver, err := vjp.NewSolver(t.Context(), q.DefaultSolver, q.Solve(), vjp.Options{Tol: 1e-4})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer solver.Release()
-		pipe, err := pipeline.New(solver, pipeline.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		rough, err := pipe.Estimate(t.Context(), more.Y)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rough := riskWithin(t, q, more.Y, false, 1e-4)
 		if !rough.Neighbours || rough.DivergenceHigh-rough.DivergenceLow > 1e-6 {
 			t.Errorf("lambda %g, roughly: between %g and %g degrees of freedom by other supports, known %t, margin %g",
 				lambda, rough.DivergenceLow, rough.DivergenceHigh, rough.Neighbours, rough.SpaceMargin)

@@ -127,14 +127,13 @@ func (n *vicinity) near(ctx context.Context, shift float64, while func(traces) b
 	n.j.Apply(here, probes)
 	diagonal := !n.j.Diagonal().IsZero()
 	known := prox.StructureOf(n.r)
-	points := n.shifted(shift)
+	var points []array.Batch
 	defer func() {
 		array.Free(points...)
 	}()
 	if n.owner != nil {
-		n.longer(points[0], shift)
-		n.longer(points[1], -shift)
-	} else if diagonal {
+		points = []array.Batch{n.longer(shift), n.longer(-shift)}
+	} else if points = n.shifted(shift); diagonal {
 		if err := n.extremes(points[0], points[1]); err != nil {
 			return seen, err
 		}
@@ -207,7 +206,7 @@ func (n *vicinity) extremes(one, other array.Batch) error {
 
 // sizes are those of the groups.
 func sizes(owner []int) []float64 {
-	all := make([]float64, len(owner))
+	all := make([]float64, slices.Max(owner)+1)
 	for _, g := range owner {
 		all[g]++
 	}
@@ -224,21 +223,24 @@ func groupsOf(r prox.Prox) (owner []int) {
 	case known.Quadratic.Known:
 		return lists.Upto(r.Dim())
 	}
+	first := 0
 	for _, part := range known.Blocks {
-		first, some := len(owner), groupsOf(part)
-		if some == nil {
+		some := groupsOf(part)
+		if len(some) == 0 {
 			return nil
 		}
 		for _, g := range some {
 			owner = append(owner, first+g)
 		}
+		first += slices.Max(some) + 1
 	}
 	return owner
 }
 
-// longer sets v with groups that are longer by as much as a shift of their coordinates makes them at most.
-func (n *vicinity) longer(dst array.Batch, shift float64) {
-	count, length, v := sizes(n.owner), make([]float64, len(n.owner)), n.v.ToHost()
+// longer is v with groups that are longer by as much as a shift of their coordinates makes them at most.
+func (n *vicinity) longer(shift float64) array.Batch {
+	count, v := sizes(n.owner), n.v.ToHost()
+	length := make([]float64, len(count))
 	for i, g := range n.owner {
 		length[g] = math.Hypot(length[g], v[i])
 	}
@@ -247,7 +249,7 @@ func (n *vicinity) longer(dst array.Batch, shift float64) {
 			v[i] *= math.Max(1+shift*math.Sqrt(count[g])/length[g], 0)
 		}
 	}
-	dst.Device().Upload(dst, v)
+	return n.v.Device().Put(v, 1, len(v))
 }
 
 // include adds the trace of the derivative at the argument there to those seen, if its images of the

@@ -72,7 +72,7 @@ func New(g *mat.Dense, k int, blocks []Block) *Inverse {
 		}
 		sum.SetSym(i, i, g.At(i, i)+c[i])
 	}
-	if s.root, s.Condition = rootOf(sum); s.root == nil {
+	if s.root, s.Condition = rootOf(sum, onesOn(sum)); s.root == nil {
 		return nil
 	}
 	s.M = mat.NewDense(n, n, nil)
@@ -94,9 +94,10 @@ func New(g *mat.Dense, k int, blocks []Block) *Inverse {
 			}
 		}
 	}
-	var condition float64
-	if s.small, condition = rootOf(s.between(s.p)); condition > 1/null {
-		if condition = s.separate(s.between(s.p)); s.small == nil {
+	small, condition := s.between(s.p), 0.0
+	unit := onesOn(small)
+	if s.small, condition = rootOf(small, unit); condition > 1/null {
+		if condition = s.separate(small, unit); s.small == nil {
 			return nil
 		}
 	}
@@ -109,12 +110,10 @@ func New(g *mat.Dense, k int, blocks []Block) *Inverse {
 // null is the largest eigenvalue, in units of the largest and of a matrix with ones on its diagonal, that counts as 0.
 const null = 1e-10
 
-// separate sets the root of T = A^+ for an A without an inverse, and Null: V* z where A z is 0. It returns the
-// condition number of what remains.
-func (s *Inverse) separate(a *mat.SymDense) float64 {
+// separate sets the root of T = A^+ for an A without an inverse, as rootOf takes it, and Null: V* z where A z is 0. It
+// returns the condition number of what remains.
+func (s *Inverse) separate(a *mat.SymDense, unit []float64) float64 {
 	n := a.SymmetricDim()
-	unit := lists.Make(n, func(i int) float64 { return numerics.OverRoot(a.At(i, i)) })
-	numerics.ScaleSym(a, unit)
 	values, vectors, err := numerics.Eigen(a)
 	if err != nil || !(values[n-1] > 0) {
 		return math.Inf(1)
@@ -278,12 +277,17 @@ func (s *Inverse) times(a mat.Matrix, x []float64, rows int) {
 	})
 }
 
-// rootOf is an upper triangular W with W W* = A^{-1}, and the condition number of A with ones on its diagonal; nil
-// where A is not positive definite.
-func rootOf(a *mat.SymDense) (*mat.Dense, float64) {
-	n := a.SymmetricDim()
-	unit := lists.Make(n, func(i int) float64 { return numerics.OverRoot(a.At(i, i)) })
+// onesOn scales A to ones on its diagonal, and returns what its rows and columns were multiplied by.
+func onesOn(a *mat.SymDense) []float64 {
+	unit := lists.Make(a.SymmetricDim(), func(i int) float64 { return numerics.OverRoot(a.At(i, i)) })
 	numerics.ScaleSym(a, unit)
+	return unit
+}
+
+// rootOf is an upper triangular W with W W* = A^{-1}, and the condition number of A with ones on its diagonal, as which
+// it is given ([onesOn]); nil where A is not positive definite.
+func rootOf(a *mat.SymDense, unit []float64) (*mat.Dense, float64) {
+	n := a.SymmetricDim()
 	var r mat.Cholesky
 	if !r.Factorize(a) || math.IsInf(r.Cond(), 0) {
 		return nil, math.Inf(1)
