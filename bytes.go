@@ -46,7 +46,7 @@ var needs = map[Problem]func(s sides, o *Options) float64{
 	GroupLasso:       grouped,
 	FusedLasso:       grouped,
 	GeneralizedLasso: dense,
-	SVT:              func(s sides, _ *Options) float64 { return 34*s.d + min(30*s.d, 80e3) + 4*s.s*s.s + 30e3 },
+	SVT:              func(s sides, _ *Options) float64 { return 34*s.d + min(42*s.d, 100e3) + 4*s.s*s.s + 30e3 },
 	Completion: func(s sides, o *Options) float64 { // a Schur complement of order s k - k(k-1)/2
 		order := min(s.s*(s.s+1)/2, mostOrder)
 		eigenvectors := 0.0                                               // of J, where b is short and all of the fit
@@ -54,12 +54,12 @@ var needs = map[Problem]func(s sides, o *Options) float64{
 		if p := s.m * s.n; p <= 256 && (open || slices.Contains(o.Effects, "none")) {
 			eigenvectors = 30 * p * p
 		}
-		return 2.8*order*order + eigenvectors + 230*s.d + 85e3
+		return 2.8*order*order + eigenvectors + 245*s.d + 90e3
 	},
-	RobustPCA: func(s sides, _ *Options) float64 { return 110*s.d + min(400*s.d, 10.5e6) + 60e3 },
-	TV1D:      func(s sides, _ *Options) float64 { return 45*s.d + 30e3 },
-	Trend:     func(s sides, _ *Options) float64 { return 240*s.d + 50e3 },
-	Whittaker: func(s sides, _ *Options) float64 { return 75*s.d + 20e3 },
+	RobustPCA: func(s sides, _ *Options) float64 { return 110*s.d + min(400*s.d, 10.5e6) + 70e3 },
+	TV1D:      func(s sides, _ *Options) float64 { return 54*s.d + 30e3 },
+	Trend:     func(s sides, _ *Options) float64 { return 260*s.d + 50e3 },
+	Whittaker: func(s sides, _ *Options) float64 { return 82*s.d + 25e3 },
 	TV2D: func(s sides, o *Options) float64 {
 		exact := 8*math.Pow(min(s.d, 450), 2) + 60e3
 		if o.Anisotropic {
@@ -81,7 +81,7 @@ func dense(s sides, _ *Options) float64 {
 	if s.m < s.n {
 		copies = 5
 	}
-	return copies*s.m*s.n + 16*s.s*s.s + min(s.d, parallel.Panel)*s.s + 60*s.d + 20e3
+	return copies*s.m*s.n + 16*s.s*s.s + min(s.d, parallel.Panel)*s.s + 70*s.d + 20e3
 }
 
 // sparse are fits by some of the columns, as many as the shorter side at weights near 0.
