@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/pipeline"
+	"surepipe/risk"
 	"surepipe/risk/warning"
 )
 
@@ -42,6 +43,8 @@ type Summary struct {
 	SeedsSDALO      *float64 `json:"seeds_sd_alo,omitempty"`
 	SeedsRMSALO     *float64 `json:"seeds_rms_alo_probe_stderr,omitempty"`
 	Seconds         float64  `json:"seconds"`
+	// Criteria has mean_NAME and mean_NAME_stderr of the criteria that have no field above.
+	Criteria map[string]float64 `json:"criteria,omitempty"`
 	// Warnings are those printed on standard error, of all samples together.
 	Warnings []pipeline.Warning `json:"warnings,omitempty"`
 }
@@ -53,6 +56,8 @@ type Series struct {
 	Loss, Error   []float64
 	GCV           []float64
 	ALO, ALOProbe []float64
+	// Criteria are those of the table that have no field above, by their names.
+	Criteria map[risk.Criterion][]float64
 }
 
 // Tally sums up the lines of a Monte Carlo run.
@@ -80,7 +85,18 @@ func (s *Series) add(r SampleLine) {
 	if r.SURE != nil && r.Loss != nil {
 		s.Error = append(s.Error, *r.SURE-*r.Loss)
 	}
+	for rule := range risk.Rules() {
+		if v := r.Number(string(rule.Name)); v != nil && !slices.Contains(ofSeries, rule.Name) {
+			if s.Criteria == nil {
+				s.Criteria = map[risk.Criterion][]float64{}
+			}
+			s.Criteria[rule.Name] = append(s.Criteria[rule.Name], *v)
+		}
+	}
 }
+
+// ofSeries are the criteria that have a field in a [Series] and in the [Summary].
+var ofSeries = []risk.Criterion{risk.SURE, risk.GCV, risk.ALO}
 
 func NewTally() *Tally { return &Tally{Summary: Summary{Summary: true}, told: map[string]int{}} }
 
@@ -166,6 +182,13 @@ func (t *Tally) Finish(took time.Duration) {
 		set(s.sd, sd, 2)
 		set(s.rms, math.Sqrt(floats.Dot(s.of, s.of)/n), 1)
 	}
+	var others CriteriaResult
+	for name, of := range y.Criteria {
+		mean, sd := stat.MeanStdDev(of, nil)
+		others.add("mean_"+string(name), "", mean)
+		others.add("mean_"+string(name), "_stderr", stat.StdErr(sd, float64(len(of))))
+	}
+	t.Criteria = others.Criteria
 }
 
 // Headline holds the values whose mean tells most, and their name: SURE - loss where the loss is known,

@@ -25,7 +25,7 @@ var hannanQuinn = risk.Rule{
 }
 
 // A criterion that is added by one row, in a process of its own, is in the help, in the report, in JSON, in the
-// columns of a sweep, in figures and in the choice.
+// columns of a sweep, in figures, in the choice and in means over samples.
 func TestACriterionIsARow(t *testing.T) {
 	if !inOwnProcess(t) {
 		return
@@ -92,6 +92,25 @@ func TestACriterionIsARow(t *testing.T) {
 		"--lambda", "10:1000:8",
 		"--criterion", "hqc", "--rule", "1se"); status != 2 || !strings.Contains(stderr, "hqc does not have") {
 		t.Errorf("--rule 1se: status %d, %s", status, stderr)
+	}
+	samples := filepath.Join(dir, "samples.npz")
+	command(t, "generate", "--problem", "lasso", "--d", "60", "--p", "20", "--out", samples)
+	of := []string{"montecarlo", "--problem", "lasso", "--data", samples, "--lambda", "0.2max", "--samples", "4"}
+	_, out, _ = command(t, of...)
+	lines = bytes.Split(bytes.TrimSpace([]byte(out)), []byte("\n"))
+	mean := 0.0
+	for _, line := range lines {
+		var p struct{ Criteria map[string]float64 }
+		if err := json.Unmarshal(line, &p); err != nil {
+			t.Fatal(err)
+		}
+		mean += p.Criteria["hqc"] / 4
+		if at := p.Criteria["mean_hqc"]; at != 0 && math.Abs(mean-at) > 1e-9*mean {
+			t.Errorf("the mean of hqc is %g, expected %g", at, mean)
+		}
+	}
+	if !strings.Contains(out, `"mean_hqc_stderr"`) {
+		t.Errorf("no mean of hqc in %s", lines[len(lines)-1])
 	}
 	if _, err := risk.ParseCriterion("cp"); err == nil || !strings.Contains(fmt.Sprint(err), "hqc") {
 		t.Errorf("an unknown criterion is %v", err)

@@ -9,6 +9,7 @@ import (
 
 	"surepipe/cmd/surepipe/internal/bar"
 	"surepipe/internal/digits"
+	"surepipe/risk"
 	"surepipe/study"
 )
 
@@ -31,6 +32,13 @@ func Summary(s *study.Tally, out io.Writer) error {
 	row("its estimate, rms of sure_stderr", s.RMSSUREStdErr, nil)
 	row("mean GCV", s.MeanGCV, s.MeanGCVStdErr)
 	row("mean leave-one-out error", s.MeanALO, s.MeanALOStdErr)
+	for rule := range risk.Rules() {
+		key := "mean_" + string(rule.Name)
+		if mean, known := s.Criteria[key]; known {
+			se, several := s.Criteria[key+"_stderr"]
+			row("mean "+rule.Label, &mean, map[bool]*float64{true: &se}[several])
+		}
+	}
 	if s.RMSALOProbe != nil && *s.RMSALOProbe > 0 {
 		row("its error from the probes, rms", s.RMSALOProbe, nil)
 	}
