@@ -30,6 +30,7 @@ type heldWeights struct {
 	at    *engine.Fit // where the last solve ended, with its gradient; nil while a solve goes on
 	value float64     // of the loss there
 	size  float64     // the norm of the loss's slope at 0
+	lent  bool        // the derivative at the solution has the factor
 
 	// factor takes the place of the weights where that of the second derivative of the loss is in reach; else nil.
 	factor loss.Root
@@ -126,6 +127,9 @@ func (h *heldWeights) scales(s engine.Task, y array.Batch, norm2 float64) engine
 	scales.Y = h.size
 	return scales
 }
+
+// Apart reports that the derivative has a factor of its own.
+func (h *heldWeights) Apart() bool { return !h.lent }
 
 func newHeldWeights(dev array.Device, outer *engine.Family, y, root []float64) *heldWeights {
 	h := &heldWeights{outer: outer, y: y, family: &engine.Family{Moves: true}, root: dev.Alloc(1, len(root)),

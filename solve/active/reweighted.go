@@ -442,6 +442,9 @@ func (r *newtonOnLoss) solution() (*engine.Solution, error) {
 		if err := sol.At.WhitenBy(sol.MuHat, by.Slope, by.Curve); err != nil {
 			return nil, err
 		}
+		if r.held != nil {
+			r.held.lent = sol.At.Factored != nil
+		}
 	}
 	if err := r.dev.Sync(); err != nil {
 		return nil, err
