@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -25,6 +24,7 @@ var ErrGroupDetermines = errors.New("a group of observations determines a part o
 type Block struct {
 	chol blas64.Triangular
 	rows *mat.Dense // R_G* where I - R_G R_G* is factored, k x k, because k is less than the size of the group
+	less []float64  // memory
 }
 
 // leastBlock is the least reciprocal condition number of I - D_GG, whose largest eigenvalue is 1 or near it, with which
@@ -41,29 +41,32 @@ func BlockOf(rows *mat.Dense) (*Block, error) {
 	} else {
 		less.SymOuterK(-1, rows)
 	}
-	return b, b.factorize(less)
+	return b, b.factorize(less.RawSymmetric())
 }
 
-// BlockFrom is the block of a D_GG that is known by its entries.
-func BlockFrom(d *mat.Dense) (*Block, error) {
-	b, n := new(Block), d.RawMatrix().Rows
-	less := mat.NewSymDense(n, nil)
+// Set makes b the block of a D_GG that is known by its entries, n x n, in the memory of the block before.
+func (b *Block) Set(n int, d []float64) error {
+	b.rows, b.less = nil, lists.Resize(b.less, n*n)
 	for i := range n {
 		for c := i; c < n; c++ {
-			less.SetSym(i, c, -(d.At(i, c)+d.At(c, i))/2)
+			b.less[i*n+c] = -(d[i*n+c] + d[c*n+i]) / 2
 		}
 	}
-	return b, b.factorize(less)
+	return b.factorize(blas64.Symmetric{Uplo: blas.Upper, N: n, Data: b.less, Stride: n})
 }
 
 // factorize factors I + less, whose eigenvalues are at most 1: its determinant is at most the least of them.
-func (b *Block) factorize(less *mat.SymDense) error {
-	s := less.RawSymmetric()
+func (b *Block) factorize(s blas64.Symmetric) error {
 	for i := range s.N {
 		s.Data[i*s.Stride+i]++
 	}
 	norm, ok := columnSum(s), false
-	if b.chol, ok = lapack64.Potrf(s); !ok {
+	if b.chol = (blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: s.N, Data: s.Data, Stride: s.Stride}); b.small() {
+		ok = factorSmall(s)
+	} else {
+		_, ok = lapack64.Potrf(s)
+	}
+	if !ok {
 		return ErrGroupDetermines
 	}
 	det := 1.0
@@ -75,6 +78,50 @@ func (b *Block) factorize(less *mat.SymDense) error {
 		return nil
 	}
 	return ErrGroupDetermines
+}
+
+// mostSmall is the size of a block up to which calls take longer than its operations.
+const mostSmall = 12
+
+func (b *Block) small() bool { return b.chol.N <= mostSmall }
+
+// factorSmall replaces the upper triangle of a matrix by R with R*R = it, and reports whether it is positive definite.
+func factorSmall(s blas64.Symmetric) bool {
+	for i := range s.N {
+		row := s.Data[i*s.Stride:][:s.N]
+		for k := range i {
+			above := s.Data[k*s.Stride:][:s.N]
+			for j := i; j < len(row); j++ {
+				row[j] -= above[i] * above[j]
+			}
+		}
+		if !(row[i] > 0) {
+			return false
+		}
+		root := math.Sqrt(row[i])
+		for j := i; j < len(row); j++ {
+			row[j] /= root
+		}
+	}
+	return true
+}
+
+// solveSmall replaces x by (R*R)^{-1} x.
+func solveSmall(r blas64.Triangular, x []float64) {
+	for i := range x {
+		row := r.Data[i*r.Stride:][:r.N]
+		x[i] /= row[i]
+		for j := i + 1; j < len(x); j++ {
+			x[j] -= row[j] * x[i]
+		}
+	}
+	for i := len(x) - 1; i >= 0; i-- {
+		row := r.Data[i*r.Stride:][:r.N]
+		for j := i + 1; j < len(x); j++ {
+			x[i] -= row[j] * x[j]
+		}
+		x[i] /= row[i]
+	}
 }
 
 // columnSum is the largest sum of a column's absolute values, of the upper triangle, without memory: blocks are small.
@@ -94,25 +141,27 @@ func columnSum(s blas64.Symmetric) (most float64) {
 
 // solve replaces x by the factored matrix's inverse times x.
 func (b *Block) solve(x []float64) {
+	if b.small() {
+		solveSmall(b.chol, x)
+		return
+	}
 	lapack64.Potrs(b.chol, blas64.General{Rows: len(x), Cols: 1, Stride: 1, Data: x})
 }
 
-// LeftOut is (I - D_GG)^{-1} r in a new slice. For the residuals r = (y - mu_hat)_G of least squares or ridge
+// LeftOut replaces r by (I - D_GG)^{-1} r. For the residuals r = (y - mu_hat)_G of least squares or ridge
 // regression these are exactly the residuals of the group in a fit to all others; for other estimators by one Newton
 // step towards that fit, see [LeaveOneOut], which this is for a group of one. With R_G of few rows it is
 // r + R_G* (I - R_G R_G*)^{-1} R_G r.
-func (b *Block) LeftOut(r []float64) []float64 {
-	out := slices.Clone(r)
+func (b *Block) LeftOut(r []float64) {
 	if b.rows == nil {
-		b.solve(out)
-		return out
+		b.solve(r)
+		return
 	}
 	rows, in := b.rows.RawMatrix(), make([]float64, b.chol.N)
 	vector := func(x []float64) blas64.Vector { return blas64.Vector{N: len(x), Inc: 1, Data: x} }
 	blas64.Gemv(blas.Trans, 1, rows, vector(r), 0, vector(in))
 	b.solve(in)
-	blas64.Gemv(blas.NoTrans, 1, rows, vector(in), 1, vector(out))
-	return out
+	blas64.Gemv(blas.NoTrans, 1, rows, vector(in), 1, vector(r))
 }
 
 // powerSteps are those of inverse iteration: a few digits of an eigenvalue that is near 1.

@@ -15,6 +15,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 	"surepipe/loss"
 	"surepipe/risk"
@@ -42,8 +43,8 @@ const mostDecided, mostOfThem = 0.8, 0.25
 // mostImaged is the number of observations up to which blocks come from the images of unit vectors.
 const mostImaged = 1 << 12
 
-// blocks makes the factored block of the observations at the given places.
-type blocks func(places []int) (*risk.Block, error)
+// blocks makes the factored block of the observations at the given places, in the memory of another where it can.
+type blocks func(places []int, in *risk.Block) (*risk.Block, error)
 
 // blocks are those of the derivative of the problem that was asked for, for units of observations.
 func (j *Job) blocks(ctx context.Context, t Together) (blocks, error) {
@@ -54,8 +55,8 @@ func (j *Job) blocks(ctx context.Context, t Together) (blocks, error) {
 			return nil, err
 		}
 		if all = j.asked(engine.Closed{Blocks: all}).Blocks; all != nil {
-			return func(places []int) (*risk.Block, error) {
-				return risk.BlockFrom(mat.NewDense(each, each, all[places[0]*each:][:each*each]))
+			return func(places []int, in *risk.Block) (*risk.Block, error) {
+				return in, in.Set(each, all[places[0]*each:][:each*each])
 			}, nil
 		}
 	}
@@ -66,7 +67,7 @@ func (j *Job) blocks(ctx context.Context, t Together) (blocks, error) {
 		}
 		if root := j.asked(engine.Closed{Root: inner}).Root; root != nil {
 			k, all := max(len(root)/d, 1), transposed(root, d)
-			return func(places []int) (*risk.Block, error) {
+			return func(places []int, _ *risk.Block) (*risk.Block, error) {
 				n, first := len(places), places[0]
 				if places[n-1] == first+n-1 {
 					return risk.BlockOf(mat.NewDense(n, k, all[first*k:(first+n)*k]))
@@ -82,8 +83,8 @@ func (j *Job) blocks(ctx context.Context, t Together) (blocks, error) {
 	if exact := known.Known || known.Diagonal != nil; !j.settings.Plan.Exact() && !(exact && d <= mostImaged) {
 		return nil, ErrNoBlocks
 	}
-	return func(places []int) (*risk.Block, error) {
-		m, block := len(places), mat.NewDense(len(places), len(places), nil)
+	return func(places []int, in *risk.Block) (*risk.Block, error) {
+		m, block := len(places), make([]float64, len(places)*len(places))
 		for from := 0; from < m; from += hutch.DefaultBatch {
 			some := places[from:min(from+hutch.DefaultBatch, m)]
 			images, err := j.imagesOfUnits(ctx, some)
@@ -92,11 +93,11 @@ func (j *Job) blocks(ctx context.Context, t Together) (blocks, error) {
 			}
 			for n := range some {
 				for at, i := range places {
-					block.Set(from+n, at, images[n*d+i])
+					block[(from+n)*m+at] = images[n*d+i]
 				}
 			}
 		}
-		return risk.BlockFrom(block)
+		return in, in.Set(m, block)
 	}, nil
 }
 
@@ -181,20 +182,21 @@ func (j *Job) leaveTogether(ctx context.Context, t Together, whitened func(i int
 	predict func(whitened, left []float64), each func(places []int, block *risk.Block)) (errs []float64,
 	mean risk.CrossValidation, sums []float64, err error) {
 	all, left := make([]float64, len(j.Y)), make([]float64, len(j.Y))
-	err = j.eachUnit(ctx, t, func(places []int, blocks blocks) (err error) {
-		rest := make([]float64, len(places))
+	err = j.eachUnit(ctx, t, func(places []int, blocks blocks, w *unitMemory) (err error) {
+		w.rest = lists.Resize(w.rest, len(places))
 		for n, i := range places {
-			if rest[n], err = whitened(i); err != nil {
+			if w.rest[n], err = whitened(i); err != nil {
 				return err
 			}
-			all[i] = rest[n]
+			all[i] = w.rest[n]
 		}
-		block, err := blocks(places)
+		block, err := blocks(places, &w.block)
 		if err != nil {
 			return err
 		}
 		each(places, block)
-		for n, v := range block.LeftOut(rest) {
+		block.LeftOut(w.rest)
+		for n, v := range w.rest {
 			left[places[n]] = v
 		}
 		return nil
@@ -216,8 +218,14 @@ func (j *Job) leaveTogether(ctx context.Context, t Together, whitened func(i int
 // Units go to a goroutine in about unitChunks chunks or more, of at most mostUnits.
 const unitChunks, mostUnits = 32, 64
 
+// unitMemory is that of one unit after the other.
+type unitMemory struct {
+	block risk.Block
+	rest  []float64
+}
+
 // eachUnit calls f for every unit with its observations, several at a time, until one fails.
-func (j *Job) eachUnit(ctx context.Context, t Together, f func(places []int, of blocks) error) error {
+func (j *Job) eachUnit(ctx context.Context, t Together, f func(places []int, of blocks, w *unitMemory) error) error {
 	of, err := j.blocks(ctx, t)
 	if err != nil {
 		return err
@@ -227,15 +235,18 @@ func (j *Job) eachUnit(ctx context.Context, t Together, f func(places []int, of 
 	units := folds.Members(t.Unit, t.Units)
 	for some := range slices.Chunk(units, max(min(len(units)/unitChunks, mostUnits), 1)) {
 		g.Go(func() error {
-			for _, places := range some {
-				if ctx.Err() != nil {
-					return ctx.Err()
+			return Guard(func() error {
+				w := new(unitMemory)
+				for _, places := range some {
+					if ctx.Err() != nil {
+						return ctx.Err()
+					}
+					if err := f(places, of, w); err != nil {
+						return err
+					}
 				}
-				if err := Guard(func() error { return f(places, of) }); err != nil {
-					return err
-				}
-			}
-			return nil
+				return nil
+			})
 		})
 	}
 	return g.Wait()
