@@ -118,6 +118,22 @@ const far = 1e300
 
 func (logistic) Mean(z float64) float64 { return sigmoid(z) }
 
+// means replaces each z by its mean.
+func (logistic) means(z []float64) {
+	e := make([]float64, len(z))
+	for i, v := range z {
+		e[i] = -math.Abs(v)
+	}
+	elementary.Exp(e, e)
+	for i, small := range e {
+		if more := 1 / (1 + small); z[i] >= 0 {
+			z[i] = more
+		} else {
+			z[i] = small * more
+		}
+	}
+}
+
 // Constant is minus the logarithm of the binomial coefficient of the w y successes among w trials, where these are
 // counts.
 func (logistic) Constant(w, y float64) float64 {

@@ -369,9 +369,15 @@ func (l *Pointwise) gap(u, z, y array.Batch) float64 {
 }
 
 func (l *Pointwise) mean(dst, z []float64) {
+	several, fast := l.f.(interface{ means(p []float64) })
 	parallel.Ranges(len(z), parallel.Share, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			dst[i] = l.f.Mean(l.shift(i, z[i]))
+			if dst[i] = l.shift(i, z[i]); !fast {
+				dst[i] = l.f.Mean(dst[i])
+			}
+		}
+		if fast {
+			several.means(dst[lo:hi])
 		}
 	})
 }

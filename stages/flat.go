@@ -27,6 +27,7 @@ type flatness struct {
 	slopes, curves []float64 // of the loss at z
 	w              []float64
 	flat           []bool
+	single         []float64 // the losses of the observations by one Newton step; nil before mean
 }
 
 const (
@@ -43,19 +44,19 @@ const (
 )
 
 func (j *Job) flatness(muHat []float64) (*flatness, error) {
-	d := len(j.Y)
-	z, y := j.view.Put(muHat, 1, d), j.view.Put(j.Y, 1, d)
-	slope, curve := j.view.Alloc(1, d), j.view.Alloc(1, d)
-	defer array.Free(z, y, slope, curve)
-	known := loss.StructureOf(j.problem.Loss)
-	if known.Together != nil {
-		known.Together(slope, curve, z, y)
-	} else {
-		j.problem.Loss.Gradient(slope, z, y)
-		j.problem.Loss.Curvature(curve, z, y)
+	z, y := j.view.Put(muHat, 1, len(muHat)), j.view.Put(j.Y, 1, len(j.Y))
+	defer array.Free(z, y)
+	at := j.at
+	if j.rewritten() {
+		at = lossAt(j.problem.Loss, z, y)
 	}
-	f := &flatness{known: known, z: muHat, y: j.Y, slopes: slope.ToHost(),
-		curves: curve.ToHost()}
+	f := &flatness{known: loss.StructureOf(j.problem.Loss), z: muHat, y: j.Y, slopes: at.slopes, curves: at.curve}
+	if f.curves == nil {
+		curve := j.view.Alloc(1, len(muHat))
+		defer curve.Free()
+		j.problem.Loss.Curvature(curve, z, y)
+		f.curves = curve.ToHost()
+	}
 	f.w, f.flat = f.known.Whiten(f.slopes, f.curves)
 	return f, j.view.Err()
 }
@@ -83,6 +84,7 @@ func (f *flatness) mean(diagonal []float64) (losses []float64, mean, stdErr floa
 		return nil, mean, stdErr, fmt.Errorf("one Newton step towards the fit without an observation leaves the "+
 			"range of the %s loss", f.known.Name)
 	}
+	f.single = losses
 	return losses, mean, stdErr, nil
 }
 
@@ -185,12 +187,18 @@ func (j *Job) moveOn(ctx context.Context, f *flatness, leverages []float64, r ri
 func (f *flatness) ahead(leverages []float64) (losses, open []float64) {
 	unit := cmp.Or(f.known.Unit, 1)
 	losses, open = make([]float64, len(f.z)), make([]float64, len(f.z))
-	for i, h := range leverages {
-		a := f.shift(i, h)
-		step := a * f.slopes[i] / (1 - f.curves[i]*a)
-		losses[i], open[i] = f.z[i]+step, f.z[i]+step+step*min(math.Abs(step)/unit, 1)
+	parallel.Ranges(len(f.z), parallel.Share, func(from, to int) {
+		for i := from; i < to; i++ {
+			a := f.shift(i, leverages[i])
+			step := a * f.slopes[i] / (1 - f.curves[i]*a)
+			losses[i], open[i] = f.z[i]+step, f.z[i]+step+step*min(math.Abs(step)/unit, 1)
+		}
+	})
+	if f.single != nil {
+		copy(losses, f.single)
+	} else {
+		f.losses(losses)
 	}
-	f.losses(losses)
 	f.losses(open)
 	for i, v := range losses {
 		open[i] = math.Abs(open[i] - v)

@@ -55,8 +55,9 @@ type Job struct {
 	// Where the derivative is that at other observations, these with their solution; else nil.
 	within *within
 	// Where the loss is not quadratic, what takes the place of the residual, which is then a stand-in by which
-	// errors are weighed; else nil.
+	// errors are weighed, and the loss at the solver's fit; else nil and 0.
 	lossTerms *LossTerms
+	at        atFit
 	// The mean of the weights of the observations, 0 where they have none.
 	meanWeight float64
 

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/array"
 	"surepipe/input"
 	"surepipe/loss"
@@ -38,14 +40,37 @@ type LossTerms struct {
 	Binary                    bool
 }
 
-func lossTerms(l loss.Loss, z, y array.Batch) *LossTerms {
-	if loss.Quadratic(l) {
-		return nil
+// atFit is a loss at the fit: its value, slopes and curvatures, of which the latter are nil where they are not known
+// together with the others.
+type atFit struct {
+	value         float64
+	slopes, curve []float64
+}
+
+func lossAt(l loss.Loss, z, y array.Batch) (at atFit) {
+	dev := z.Device()
+	slope := dev.Alloc(1, z.N())
+	defer slope.Free()
+	if together := loss.StructureOf(l).Together; together != nil {
+		curve := dev.Alloc(1, z.N())
+		defer curve.Free()
+		at.value = together(slope, curve, z, y)
+		at.curve = curve.ToHost()
+	} else {
+		at.value = l.Value(z, y)
+		l.Gradient(slope, z, y)
 	}
+	at.slopes = slope.ToHost()
+	return at
+}
+
+func lossTerms(l loss.Loss, at atFit, z, y array.Batch) *LossTerms {
 	known := loss.StructureOf(l)
-	t := &LossTerms{Name: known.Name, Likelihood: known.Likelihood, Value: l.Value(z, y), Deviance: math.NaN(),
-		Fitted: z.ToHost()}
-	t.slopes(l, known, z, y)
+	t := &LossTerms{Name: known.Name, Likelihood: known.Likelihood, Value: at.value, Deviance: math.NaN(),
+		Fitted: z.ToHost(), Residuals: floats.ScaleTo(make([]float64, len(at.slopes)), -1, at.slopes)}
+	if known.Likelihood && known.Coupled == nil && at.curve != nil {
+		t.disperse(at.slopes, at.curve)
+	}
 	if t.Name == "" {
 		t.Name = "custom"
 	}
@@ -62,23 +87,6 @@ func lossTerms(l loss.Loss, z, y array.Batch) *LossTerms {
 		known.Mean(t.Fitted, t.Fitted)
 	}
 	return t
-}
-
-// slopes sets the residuals, and the dispersion.
-func (t *LossTerms) slopes(l loss.Loss, known loss.Structure, z, y array.Batch) {
-	dev := z.Device()
-	slope := dev.Alloc(1, z.N())
-	defer slope.Free()
-	if known.Likelihood && known.Coupled == nil && known.Together != nil {
-		curve := dev.Alloc(1, z.N())
-		defer curve.Free()
-		known.Together(slope, curve, z, y)
-		t.disperse(slope.ToHost(), curve.ToHost())
-	} else {
-		l.Gradient(slope, z, y)
-	}
-	dev.Lin(slope, -1, slope, 0, slope)
-	t.Residuals = slope.ToHost()
 }
 
 // leastVariance is a rounding error of a variance of at most 1/4.

@@ -201,10 +201,12 @@ func (j *Job) misfit() {
 	z := dev.Alloc(1, j.y.N())
 	defer z.Free()
 	dev.Lin(z, 1, j.y, -1, mu)
-	if j.lossTerms = lossTerms(j.problem.Loss, mu, j.y); j.lossTerms != nil {
-		j.residual = j.lossTerms.misfit()
-	} else {
+	if l := j.problem.Loss; loss.Quadratic(l) {
 		j.residual = z.Dot(z)
+	} else {
+		j.at = lossAt(l, mu, j.y)
+		j.lossTerms = lossTerms(l, j.at, mu, j.y)
+		j.residual = j.lossTerms.misfit()
 	}
 	j.open(z)
 }
