@@ -61,7 +61,8 @@ func (b *Block) factorize(s blas64.Symmetric) error {
 		s.Data[i*s.Stride+i]++
 	}
 	norm, ok := columnSum(s), false
-	if b.chol = (blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: s.N, Data: s.Data, Stride: s.Stride}); b.small() {
+	b.chol = blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: s.N, Data: s.Data, Stride: s.Stride}
+	if b.small() {
 		ok = factorSmall(s)
 	} else {
 		_, ok = lapack64.Potrf(s)

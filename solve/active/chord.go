@@ -369,6 +369,10 @@ func (c *chords) adjoint(x []float64, v array.Batch) {
 	c.w.adjoint(x, v, c.held.adjoint)
 }
 
+// Of few columns, of which one in heldShare or more is active, all are held: they are copied in one pass, and chord
+// steps add none.
+const heldShare, mostHeld = 2, 256
+
 // hold makes the weights those of the loss at the solution, with the Gram matrix and the factor of
 // the support: the derivative needs them, and the next weight's chord steps begin with them. It does
 // nothing where active sets do not solve the weighted problem.
@@ -391,6 +395,9 @@ func (r *newtonOnLoss) hold(ctx context.Context) error {
 	}
 	if len(set) > mostWorking {
 		return r.dev.Err()
+	}
+	if dim <= mostHeld && heldShare*len(set) >= dim {
+		set = lists.Upto(dim)
 	}
 	held := newHeldWeights(r.dev, r.n.s.Family, r.observed, root)
 	r.drop()

@@ -70,7 +70,12 @@ func NewWeightedRows(a linops.Operator, root array.Batch, host []float64, own li
 	}
 	known := o.know(o.dense)
 	if known.On != nil {
-		o.structure.On = func(dev array.Device, t space.Space) linops.Restricted { return wrap(known.On(dev, t)) }
+		o.structure.On = func(dev array.Device, t space.Space) linops.Restricted {
+			if all := o.all(dev, t, known.Stored); all != nil {
+				return all
+			}
+			return wrap(known.On(dev, t))
+		}
 	}
 	if own != nil { // columns of a matrix, as active sets take them
 		if entries := known.SparseRows; entries != nil {
@@ -89,6 +94,18 @@ func NewWeightedRows(a linops.Operator, root array.Batch, host []float64, own li
 		}
 	}
 	return o
+}
+
+// all are all columns of a matrix, weighed as they are copied; nil for other spaces and operators.
+func (o *WeightedRows) all(dev array.Device, t space.Space, stored array.Batch) linops.Restricted {
+	d, p := o.a.Dims()
+	f := t.Form()
+	if stored.IsZero() || stored.K() != d || stored.N() != p || f.Kind != space.Subset || len(f.Set) != p {
+		return nil
+	}
+	rows := dev.Alloc(d, p)
+	dev.LinEach(rows, o.host, stored, nil, array.Batch{})
+	return linops.DenseOf(rows)
 }
 
 func (o *WeightedRows) Forward(dst, b array.Batch) {
