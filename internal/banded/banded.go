@@ -4,6 +4,12 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
+
+	"surepipe/internal/parallel"
 )
 
 // MostWidth is the largest width for which a band is worth it.
@@ -22,157 +28,151 @@ type Rows struct {
 // Saddle is the pattern of the saddle point matrices of one K.
 type Saddle struct {
 	p, q  int // K is q x p
-	k     Rows
-	place []int // of the coordinates, then of K's rows, in the order of the band
-	width int   // the largest distance of two places with an entry
+	width int // the largest distance of two places with an entry
+	order []int32
+	above []float64 // entry k to the right of the diagonal in row i, at i width + k - 1
 }
 
 // New orders the p coordinates and the rows of K along a band: every row in the middle of its columns.
 func New(k Rows, p int) *Saddle {
 	q := len(k.Indptr) - 1
-	s := &Saddle{p: p, q: q, k: k, place: make([]int, p+q)}
-	key := make([]float64, p+q)
-	order := make([]int, p+q)
-	for i := range key {
-		order[i] = i
-		if i < p {
-			key[i] = float64(i)
-			continue
-		}
-		from, to := k.Indptr[i-p], k.Indptr[i-p+1]
-		for _, j := range k.Indices[from:to] {
-			key[i] += float64(j) / float64(to-from)
+	s := &Saddle{p: p, q: q, order: make([]int32, 0, p+q)}
+	middle, rows := make([]float64, q), make([]int32, q)
+	for i := range middle {
+		rows[i] = int32(i)
+		columns := k.Indices[k.Indptr[i]:k.Indptr[i+1]]
+		for _, j := range columns {
+			middle[i] += float64(j) / float64(len(columns))
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(key[a], key[b]) })
-	for at, i := range order {
-		s.place[i] = at
+	sortBy(rows, middle)
+	place := make([]int32, p+q) // of the coordinates, then of K's rows
+	for j := 0; j < p || len(rows) > 0; {
+		next := j
+		if len(rows) > 0 && (j == p || middle[rows[0]] < float64(j)) {
+			next, rows = p+int(rows[0]), rows[1:]
+		} else {
+			j++
+		}
+		place[next] = int32(len(s.order))
+		s.order = append(s.order, int32(next))
 	}
-	for i := range q {
-		for _, j := range k.Indices[k.Indptr[i]:k.Indptr[i+1]] {
-			s.width = max(s.width, s.place[j]-s.place[p+i], s.place[p+i]-s.place[j])
+	entries := func(f func(at, to int, v float64)) {
+		for i := range q {
+			for u := k.Indptr[i]; u < k.Indptr[i+1]; u++ {
+				r, c := int(place[p+i]), int(place[k.Indices[u]])
+				f(min(r, c), max(r, c), k.Values[u])
+			}
 		}
 	}
+	entries(func(at, to int, _ float64) { s.width = max(s.width, to-at) })
+	s.above = make([]float64, (p+q)*s.width)
+	entries(func(at, to int, v float64) { s.above[at*s.width+to-at-1] += v })
 	return s
+}
+
+// sortBy sorts numbers of things by their keys, equal ones by their order.
+func sortBy[K cmp.Ordered](numbers []int32, key []K) {
+	by := func(a, b int32) int { return cmp.Compare(key[a], key[b]) }
+	if !slices.IsSortedFunc(numbers, by) {
+		slices.SortStableFunc(numbers, by)
+	}
 }
 
 // Width is the number of diagonals on either side of the main one.
 func (s *Saddle) Width() int { return s.width }
 
-func (s *Saddle) Bytes() int64 { return int64(s.p+s.q) * int64(8*(3*s.width+1)+8) }
-
-// LU is a factorization. It is safe for concurrent use, but for Factorize.
+// LU is a factorization. Elimination begins at both ends of the band, at the same time, and ends with the rows and
+// columns in the middle. It is safe for concurrent use, but for Factorize.
 type LU struct {
 	*Saddle
-	a     []float64 // row i from its diagonal at i*stride + width
-	pivot []int     // the row that was exchanged with row i
-	// Least is the smallest of the pivots' absolute values over the largest entry of their rows of the matrix.
-	Least float64
+	ends   [2]end
+	middle blas64.General
+	pivot  []int // the row of the middle that was exchanged with each
 }
 
-func (s *Saddle) stride() int { return 3*s.width + 1 }
+// newLU shares the rows among the ends and the middle.
+func newLU(s *Saddle) LU {
+	n, w := s.p+s.q, s.width
+	middle := min(n, 2*w)
+	f := LU{Saddle: s, middle: blas64.General{Rows: middle, Cols: middle, Stride: max(middle, 1),
+		Data: make([]float64, middle*middle)}, pivot: make([]int, middle)}
+	first, left := (n-middle)/2, middle/2
+	f.ends = [2]end{{n: first, left: left}, {n: n - middle - first, left: middle - left, last: true}}
+	for i := range f.ends {
+		e := &f.ends[i]
+		e.Saddle = s
+		e.below, e.u, e.pivot = make([]float64, e.n*w), make([]float64, e.n*(2*w+1)), make([]uint16, e.n)
+		e.rest = make([]float64, (w+1)*(2*w+1))
+	}
+	return f
+}
+
+// atBoth calls f for both ends, at the same time if that pays.
+func (f *LU) atBoth(do func(i int)) {
+	parallel.RangesIf(f.p+f.q > parallel.Share, len(f.ends), 1, func(i, _ int) { do(i) })
+}
 
 // Factorize sets f to the factors of the matrix with the diagonals of C and D, nil for C = I. It returns
 // false where a pivot is 0 or not finite.
 func (s *Saddle) Factorize(f *LU, c, d []float64) bool {
-	n, w, stride := s.p+s.q, s.width, s.stride()
-	if f.a == nil {
-		f.Saddle, f.a, f.pivot = s, make([]float64, n*stride), make([]int, n)
+	if f.Saddle == nil {
+		*f = newLU(s)
 	}
-	clear(f.a)
-	// Row i of the matrix has column j at a[i*stride + j-i+w].
-	for j := range s.p {
-		f.a[s.place[j]*stride+w] = 1
-		if c != nil {
-			f.a[s.place[j]*stride+w] = c[j]
-		}
+	var done [2]bool
+	f.atBoth(func(i int) { done[i] = f.ends[i].eliminate(c, d) })
+	if !done[0] || !done[1] {
+		return false
 	}
-	for i := range s.q {
-		r := s.place[s.p+i]
-		f.a[r*stride+w] = -d[i]
-		for u := s.k.Indptr[i]; u < s.k.Indptr[i+1]; u++ {
-			at := s.place[s.k.Indices[u]]
-			f.a[r*stride+at-r+w] += s.k.Values[u]
-			f.a[at*stride+r-at+w] += s.k.Values[u]
-		}
-	}
-	return f.eliminate(n, w, stride)
-}
-
-func (f *LU) eliminate(n, w, stride int) bool {
-	f.Least = math.Inf(1)
-	for i := range n {
-		best, at := 0.0, i
-		last := min(i+w, n-1)
-		for r := i; r <= last; r++ {
-			if v := math.Abs(f.a[r*stride+i-r+w]); v > best {
-				best, at = v, r
-			}
-		}
-		if !(best > 0) || math.IsInf(best, 1) {
-			return false
-		}
-		f.pivot[i] = at
-		width := min(2*w, n-1-i) + 1
-		top := f.a[i*stride+w:][:width]
-		if at != i {
-			other := f.a[at*stride+i-at+w:][:width]
-			for k := range top {
-				top[k], other[k] = other[k], top[k]
-			}
-		}
-		most := 0.0
-		for _, v := range top {
-			most = max(most, math.Abs(v))
-		}
-		f.Least = min(f.Least, math.Abs(top[0])/most)
-		for r := i + 1; r <= last; r++ {
-			row := f.a[r*stride+i-r+w:][:width]
-			if row[0] == 0 {
+	m, w := f.middle, s.width
+	for i, e := range f.ends {
+		for r := range e.left {
+			row := e.rest[r*(2*w+1):][:m.Cols]
+			if i == 0 {
+				copy(m.Data[r*m.Stride:], row)
 				continue
 			}
-			l := row[0] / top[0]
-			row[0] = l
-			for k := 1; k < width; k++ {
-				row[k] -= l * top[k]
+			to := m.Data[(m.Rows-1-r)*m.Stride:][:m.Cols]
+			for k, v := range row {
+				to[m.Cols-1-k] = v
 			}
 		}
 	}
-	return true
+	return m.Rows == 0 || lapack64.Getrf(m, f.pivot) && f.leastInMiddle() > 0
+}
+
+// Least is the smallest of the pivots' absolute values over the largest entry of their rows.
+func (f *LU) Least() float64 { return min(f.ends[0].least(), f.ends[1].least(), f.leastInMiddle()) }
+
+func (f *LU) leastInMiddle() float64 {
+	least := math.Inf(1)
+	for i := range f.middle.Rows {
+		least = min(least, pivotShare(f.middle.Data[i*f.middle.Stride+i:][:f.middle.Rows-i]))
+	}
+	return least
+}
+
+// pivotShare is the size of the first entry of a row over that of the largest; 0 where it is 0 or not finite.
+func pivotShare(row []float64) float64 {
+	first, most := math.Abs(row[0]), 0.0
+	if !(first > 0) || math.IsInf(first, 1) {
+		return 0
+	}
+	for _, v := range row {
+		most = max(most, math.Abs(v))
+	}
+	return first / most
 }
 
 // Solve replaces (x, z), a right-hand side of p and q numbers, by the solution. work has p+q numbers.
 func (f *LU) Solve(x, z, work []float64) {
-	n, w, stride := f.p+f.q, f.width, f.stride()
-	for j, v := range x {
-		work[f.place[j]] = v
+	n := f.ends[0].n
+	m := blas64.General{Rows: f.middle.Rows, Cols: 1, Stride: 1, Data: work[n:][:f.middle.Rows]}
+	y := [2][]float64{work[:n], work[n+m.Rows:]}
+	f.atBoth(func(i int) { f.ends[i].forward(y[i], x, z, m.Data) })
+	if m.Rows > 0 {
+		lapack64.Getrs(blas.NoTrans, f.middle, m, f.pivot)
 	}
-	for i, v := range z {
-		work[f.place[f.p+i]] = v
-	}
-	for i := range n {
-		at := f.pivot[i]
-		work[i], work[at] = work[at], work[i]
-		v := work[i]
-		if v == 0 {
-			continue
-		}
-		for r := i + 1; r <= min(i+w, n-1); r++ {
-			work[r] -= f.a[r*stride+i-r+w] * v
-		}
-	}
-	for i := n - 1; i >= 0; i-- {
-		row := f.a[i*stride+w:][:min(2*w, n-1-i)+1]
-		v := work[i]
-		for k := 1; k < len(row); k++ {
-			v -= row[k] * work[i+k]
-		}
-		work[i] = v / row[0]
-	}
-	for j := range x {
-		x[j] = work[f.place[j]]
-	}
-	for i := range z {
-		z[i] = work[f.place[f.p+i]]
-	}
+	f.ends[0].scatter(m.Data, n, x, z)
+	f.atBoth(func(i int) { f.ends[i].backward(y[i], x, z, m.Data) })
 }

@@ -1,7 +1,6 @@
 package banded
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
@@ -27,7 +26,7 @@ func NewStack(m Rows, n int) *Stack {
 		s.width = max(s.width, slices.Max(columns)-first[i])
 		s.order = append(s.order, int32(i))
 	}
-	slices.SortStableFunc(s.order, func(i, j int32) int { return cmp.Compare(first[i], first[j]) })
+	sortBy(s.order, first)
 	return s
 }
 

@@ -3,7 +3,10 @@ package interior
 import (
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/internal/lists"
+	"surepipe/internal/parallel"
 	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/solve/engine"
@@ -60,7 +63,13 @@ func meanOf(x []float64) float64 {
 
 func (l *bounds) new() inequalities {
 	q := len(l.w)
-	return &boundPairs{l, newSide(q, 1), newSide(q, -1)}
+	pieces := 2 * q
+	for _, one := range l.oneWay {
+		if one {
+			pieces--
+		}
+	}
+	return &boundPairs{l, newSide(q, 1), newSide(q, -1), float64(pieces)}
 }
 
 // side is one of the two inequalities of every coordinate: x >= 0 with the multiplier s.
@@ -78,15 +87,32 @@ func newSide(q int, sign float64) *side {
 type boundPairs struct {
 	*bounds
 	plus, minus *side
+	pieces      float64 // of the inequalities
 }
 
+// each calls f for every pair, on all processors.
 func (l *boundPairs) each(f func(v *side, i int)) {
-	for i := range l.w {
-		f(l.plus, i)
-		if !l.oneWay[i] {
-			f(l.minus, i)
+	parallel.Ranges(len(l.w), parallel.Share, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			f(l.plus, i)
+			if !l.oneWay[i] {
+				f(l.minus, i)
+			}
 		}
-	}
+	})
+}
+
+// sum is that of f over the pairs.
+func (l *boundPairs) sum(f func(v *side, i int) float64) float64 {
+	return floats.Sum(parallel.Shares(len(l.w), func(lo, hi int) (sum float64) {
+		for i := lo; i < hi; i++ {
+			sum += f(l.plus, i)
+			if !l.oneWay[i] {
+				sum += f(l.minus, i)
+			}
+		}
+		return sum
+	}))
 }
 
 func (l *boundPairs) start(z []float64, size, weight float64) {
@@ -97,12 +123,10 @@ func (l *boundPairs) start(z []float64, size, weight float64) {
 }
 
 func (l *boundPairs) center(z, u []float64, size, weight float64) {
-	sum, pieces := 0.0, 0.0
 	l.each(func(v *side, i int) {
 		v.x[i], v.s[i] = math.Max(v.sign*z[i], 0), math.Max(l.slack(v, u, i), 0)
-		sum += v.x[i] * v.s[i]
-		pieces++
 	})
+	sum, pieces := l.products()
 	l.each(func(v *side, i int) {
 		x, s := central(v.x[i]/size, v.s[i]/weight, max(sum/(pieces*size*weight), leastCentral))
 		v.x[i], v.s[i] = size*x, weight*s
@@ -125,17 +149,12 @@ func central(x, s, product float64) (float64, float64) {
 const leastCentral = 1e-8
 
 func (l *boundPairs) image(dst, _ []float64) {
-	for i := range dst {
-		dst[i] += l.minus.x[i] - l.plus.x[i]
-	}
+	addScaled(dst, -1, l.plus.x)
+	addScaled(dst, 1, l.minus.x)
 }
 
 func (l *boundPairs) products() (sum, pieces float64) {
-	l.each(func(v *side, i int) {
-		sum += v.x[i] * v.s[i]
-		pieces++
-	})
-	return sum, pieces
+	return l.sum(func(v *side, i int) float64 { return v.x[i] * v.s[i] }), l.pieces
 }
 
 func (l *boundPairs) scale(j *scaling, _ []float64) {
@@ -168,24 +187,34 @@ func (l *boundPairs) recover(u, du []float64) {
 }
 
 func (l *boundPairs) reach(share float64) float64 {
+	reach := func(v *side, i int) float64 {
+		return min(within(v.x[i], v.dx[i], share), within(v.s[i], v.ds[i], share))
+	}
 	step := 1.0
-	l.each(func(v *side, i int) {
-		step = math.Min(step, math.Min(within(v.x[i], v.dx[i], share), within(v.s[i], v.ds[i], share)))
-	})
+	for _, v := range parallel.Shares(len(l.w), func(lo, hi int) float64 {
+		step := 1.0
+		for i := lo; i < hi; i++ {
+			if step = min(step, reach(l.plus, i)); !l.oneWay[i] {
+				step = min(step, reach(l.minus, i))
+			}
+		}
+		return step
+	}) {
+		step = min(step, v)
+	}
 	return step
 }
 
 // within is the step of size 1 at most after which x is at least share of itself.
 func within(x, dx, share float64) float64 {
 	if dx < 0 {
-		return math.Min(1, -(1-share)*x/dx)
+		return min(1, -(1-share)*x/dx)
 	}
 	return 1
 }
 
-func (l *boundPairs) after(step float64) (sum float64) {
-	l.each(func(v *side, i int) { sum += (v.x[i] + step*v.dx[i]) * (v.s[i] + step*v.ds[i]) })
-	return sum
+func (l *boundPairs) after(step float64) float64 {
+	return l.sum(func(v *side, i int) float64 { return (v.x[i] + step*v.dx[i]) * (v.s[i] + step*v.ds[i]) })
 }
 
 func (l *boundPairs) move(_ []float64, step float64) {

@@ -1,6 +1,10 @@
 package interior
 
-import "context"
+import (
+	"context"
+
+	"surepipe/internal/parallel"
+)
 
 // scaling is J: diagonal, or for each group of rows
 //
@@ -17,9 +21,11 @@ type scaling struct {
 
 func (j *scaling) add(dst, du []float64) {
 	if j.groups == nil {
-		for i, d := range j.diag {
-			dst[i] += d * du[i]
-		}
+		parallel.Ranges(len(du), parallel.Share, func(lo, hi int) {
+			for i, d := range j.diag[lo:hi] {
+				dst[lo+i] += d * du[lo+i]
+			}
+		})
 		return
 	}
 	j.groups.each(func(g int, rows []int32) {

@@ -141,7 +141,7 @@ func AlongBand(p engine.Problem, y array.Batch) array.Batch {
 	}
 	q, dim := p.K.Dims()
 	var lu banded.LU
-	if !band.Factorize(&lu, normalDiagonal(p.A), make([]float64, q)) || lu.Least < banded.LeastPivot {
+	if !band.Factorize(&lu, normalDiagonal(p.A), make([]float64, q)) || lu.Least() < banded.LeastPivot {
 		return array.Batch{}
 	}
 	aty := p.Device.Alloc(1, dim)
