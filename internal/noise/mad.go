@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/internal/lists"
 )
 
@@ -104,18 +106,23 @@ func ofSteps(y []float64, guess float64) fromSmall {
 	return within(d, ofNeighbours, math.Min(median(d)/madNormal, math.Sqrt(guess)))
 }
 
-// truncated is the standard deviation of the increasing magnitudes within cut standard deviations, from
-// a guess, as if they were those of a normal variable.
-func truncated(sorted []float64, cut, sigma float64) float64 {
+// truncated is the standard deviation of the magnitudes within cut standard deviations, from a guess, as if they were
+// those of a normal variable: of an eighth of them at least. It may sort them.
+func truncated(sizes []float64, cut, sigma float64) float64 {
 	within := 1 - 2*cut*math.Exp(-cut*cut/2)/math.Sqrt(2*math.Pi)/math.Erf(cut/math.Sqrt2)
 	for range 200 {
-		n, _ := slices.BinarySearch(sorted, cut*sigma)
-		if n = max(n, len(sorted)/8); n == 0 {
-			break
+		n, sum := 0, 0.0
+		for _, v := range sizes {
+			if v < cut*sigma {
+				n, sum = n+1, sum+v*v
+			}
 		}
-		sum := 0.0
-		for _, v := range sorted[:n] {
-			sum += v * v
+		if least := len(sizes) / 8; n < least {
+			slices.Sort(sizes)
+			n, sum = least, floats.Dot(sizes[:least], sizes[:least])
+		}
+		if n == 0 {
+			break
 		}
 		next := math.Sqrt(sum / float64(n) / within)
 		done := math.Abs(next-sigma) <= 1e-9*sigma

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"surepipe/internal/lists"
+	"surepipe/internal/parallel"
 )
 
 const (
@@ -29,12 +30,11 @@ const (
 // a few values has v_2 above v_1 too, but then v_4 is larger by far. Missing values are NaN, and n is that of the
 // differences over one place, and two.
 func Serial(y []float64) (ratio float64) {
-	one, n := ofBends(y, 1)
-	if n += 2; n < leastSerial {
-		return 0
-	}
-	two, _ := ofBends(y, 2)
-	if !(one > 0 && two > 0) {
+	var bends [2]float64
+	var known [2]int
+	parallel.For(2, func(i int) { bends[i], known[i] = ofBends(y, i+1) })
+	one, two, n := bends[0], bends[1], known[0]+2
+	if n < leastSerial || !(one > 0 && two > 0) {
 		return 0
 	}
 	ratio = two / one
@@ -56,7 +56,7 @@ func ofBends(y []float64, h int) (variance float64, n int) {
 	if d = slices.DeleteFunc(d, math.IsNaN); len(d) == 0 {
 		return 0, 0
 	}
-	slices.Sort(d)
-	sigma := truncated(d, cutOff, median(d)/madNormal)
+	low, high := lists.Smallest(d, (len(d)-1)/2), lists.Smallest(d, len(d)/2)
+	sigma := truncated(d, cutOff, (low+(high-low)/2)/madNormal)
 	return sigma * sigma, len(d)
 }

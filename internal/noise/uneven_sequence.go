@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/internal/lists"
+	"surepipe/internal/parallel"
 )
 
 const (
@@ -31,7 +32,8 @@ const (
 // the noise where there is no signal.
 type step struct{ level, first, second float64 }
 
-func stepsOf(y []float64) (steps []step) {
+func stepsOf(y []float64) []step {
+	steps := make([]step, 0, len(y))
 	for i := 3; i+3 < len(y); i++ {
 		s := step{(y[i-3] + y[i-2] + y[i+2] + y[i+3]) / 4, (y[i+1] - y[i]) / math.Sqrt2,
 			(y[i-1] - 2*y[i] + y[i+1]) / math.Sqrt(6)}
@@ -79,17 +81,23 @@ func UnevenSequence(y []float64) (u Uneven) {
 	steps := stepsOf(y)
 	for _, by := range []string{ByPlace, ByBrightness} {
 		if by == ByBrightness {
-			slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.level, b.level) })
+			steps = byLevel(steps)
 		}
-		var known []part
-		for k := range parts {
+		var all [parts]*part
+		parallel.For(parts, func(k int) {
 			group := steps[k*len(steps)/parts : (k+1)*len(steps)/parts]
 			if len(group) == 0 {
-				continue
+				return
 			}
 			if v, relative, white := variance(group); white {
 				level := stat.Mean(lists.Map(group, func(s step) float64 { return s.level }), nil)
-				known = append(known, part{k, v, relative, level})
+				all[k] = &part{k, v, relative, level}
+			}
+		})
+		var known []part
+		for _, p := range all {
+			if p != nil {
+				known = append(known, *p)
 			}
 		}
 		if len(known) < 2 {
@@ -102,6 +110,45 @@ func UnevenSequence(y []float64) (u Uneven) {
 		}
 	}
 	return u
+}
+
+// byLevel is the steps, part by part of those that a stable sort by level would make; within a part they keep their
+// order.
+func byLevel(steps []step) []step {
+	n := len(steps)
+	if n == 0 {
+		return nil
+	}
+	levels := lists.Map(steps, func(s step) float64 { return s.level })
+	var first [parts]float64 // the level of each part's first step
+	var less, next [parts]int
+	for k := range parts {
+		first[k], next[k] = lists.Smallest(levels, k*n/parts), k*n/parts
+	}
+	for _, v := range levels {
+		for k, f := range first {
+			if v < f {
+				less[k]++
+			}
+		}
+	}
+	sorted := make([]step, n)
+	for _, s := range steps {
+		k := parts - 1
+		for k > 0 && s.level < first[k] {
+			k--
+		}
+		if s.level == first[k] { // those that are equal to it may be in other parts
+			at := less[k]
+			less[k]++
+			for k = parts - 1; at < k*n/parts; {
+				k--
+			}
+		}
+		sorted[next[k]] = s
+		next[k]++
+	}
+	return sorted
 }
 
 // squaredMAD is the variance of normal values of which sizes are the absolute ones, in any order, which it changes.

@@ -1,6 +1,7 @@
 package noise
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -225,5 +226,26 @@ func TestUnevenSmall(t *testing.T) {
 	}
 	if told[0] > 1 || told[1] < draws*2/3 {
 		t.Errorf("uneven in %v of %d draws", told, draws)
+	}
+}
+
+// Parts by level hold the steps that those of a stable sort do, also where levels are equal.
+func TestByLevel(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for n := range 200 {
+		steps := make([]step, n)
+		for i := range steps {
+			steps[i] = step{level: float64(rng.IntN(1 + rng.IntN(1+n))), first: float64(i)}
+		}
+		sorted, got := slices.Clone(steps), byLevel(steps)
+		slices.SortStableFunc(sorted, func(a, b step) int { return cmp.Compare(a.level, b.level) })
+		for k := range parts {
+			from, to := k*n/parts, (k+1)*n/parts
+			expected := slices.Clone(sorted[from:to])
+			slices.SortFunc(expected, func(a, b step) int { return cmp.Compare(a.first, b.first) })
+			if !slices.Equal(got[from:to], expected) {
+				t.Fatalf("part %d of %d steps: %v, expected %v", k, n, got[from:to], expected)
+			}
+		}
 	}
 }
