@@ -85,8 +85,8 @@ func (e *end) enter(row []float64, i int, c, d []float64) {
 	}
 	near := e.above[r*w:][:w]
 	if !e.last {
-		for k, v := range near {
-			after[k] = v
+		for k := range w {
+			after[k] = near[k]
 		}
 		for k := range before {
 			before[len(before)-1-k] = e.above[(r-1-k)*w+k]
