@@ -52,7 +52,8 @@ func newSequenceSpace(k linops.Operator, m *prox.Model) (space.Space, equations)
 	if s.q = len(s.zero); s.q == 0 {
 		return space.All(p), noEquations{p, s.rows}
 	}
-	if !banded.New(banded.Rows(zero), p).Factorize(&s.lu, nil, make([]float64, s.q)) || s.lu.Least() < banded.LeastPivot {
+	band := banded.New(banded.Rows(zero), p)
+	if !band.Factorize(&s.lu, nil, make([]float64, s.q)) || s.lu.Least() < banded.LeastPivot {
 		return nil, nil
 	}
 	return s, s
