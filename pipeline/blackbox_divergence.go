@@ -122,6 +122,11 @@ func (s *blackSolver) Reweight(context.Context, prox.Prox) (vjp.Solver, error) {
 	return nil, errors.New("pipeline: a black box has no regularizer")
 }
 
+// Again is an error: a black box has no other problem.
+func (s *blackSolver) Again(context.Context, vjp.Problem) (vjp.Solver, error) {
+	return nil, errors.New("pipeline: a black box has no other problem")
+}
+
 func (s *blackSolver) Release() {}
 
 // secants are the differences of the black box from its value at y, as a matrix.

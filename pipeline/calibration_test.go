@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -36,6 +37,9 @@ func (k given) SolveFrom(ctx context.Context, y array.Batch, _ vjp.From) (*vjp.S
 }
 
 func (k given) Reweight(context.Context, prox.Prox) (vjp.Solver, error) { return k, nil }
+func (given) Again(context.Context, vjp.Problem) (vjp.Solver, error) {
+	return nil, errors.ErrUnsupported
+}
 
 func (k given) Solve(_ context.Context, y array.Batch) (*vjp.Solution, error) {
 	dev := y.Device()

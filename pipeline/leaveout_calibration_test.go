@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -38,6 +39,9 @@ func (r replay) SolveFrom(ctx context.Context, y array.Batch, _ vjp.From) (*vjp.
 	return r.Solve(ctx, y)
 }
 func (r replay) Reweight(context.Context, prox.Prox) (vjp.Solver, error) { return r, nil }
+func (replay) Again(context.Context, vjp.Problem) (vjp.Solver, error) {
+	return nil, errors.ErrUnsupported
+}
 
 func (r replay) Solve(_ context.Context, y array.Batch) (*vjp.Solution, error) {
 	dev := y.Device()

@@ -44,5 +44,5 @@ func checkCriterion(p vjp.Problem, c risk.Criterion) error {
 }
 
 func predicts(p vjp.Problem) bool {
-	return loss.StructureOf(p.Loss).Coupled != nil || lossOf(p) != nil
+	return loss.StructureOf(p.Loss).Coupled != nil || stages.LossOf(p) != nil
 }

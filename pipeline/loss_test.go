@@ -76,6 +76,16 @@ func makeLoss(t *testing.T, name string, w []float64) *loss.Pointwise {
 // with weights.
 func refitted(t *testing.T, p vjp.Problem, weighted func(w []float64) *loss.Pointwise, i int, y, b []float64) float64 {
 	t.Helper()
+	v, converged := refit(t, p, weighted, i, y, b)
+	if !converged {
+		t.Fatalf("the refit without observation %d has not converged", i)
+	}
+	return v
+}
+
+func refit(t *testing.T, p vjp.Problem, weighted func(w []float64) *loss.Pointwise, i int, y, b []float64) (float64,
+	bool) {
+	t.Helper()
 	w := make([]float64, len(y))
 	for k := range w {
 		w[k] = 1
@@ -98,10 +108,7 @@ func refitted(t *testing.T, p vjp.Problem, weighted func(w []float64) *loss.Poin
 		t.Fatal(err)
 	}
 	defer sol.Release()
-	if !sol.Converged {
-		t.Fatalf("the refit without observation %d has not converged: %+v", i, sol.Convergence)
-	}
-	return loss.StructureOf(full).At(i, sol.MuHat.ToHost()[i], y[i])
+	return loss.StructureOf(full).At(i, sol.MuHat.ToHost()[i], y[i]), sol.Converged
 }
 
 // Leave-one-out of a loss that is not quadratic is near the losses of refits without each
@@ -167,7 +174,7 @@ func TestLeaveOneOutOfLossesAgainstRefits(t *testing.T) {
 }
 
 // Groups of which all rows but one agree: without that one the fit runs away from it, further than one Newton step
-// tells. Leave-one-out is then that of refits with a ridge penalty, and not known with an l1 penalty.
+// tells. Leave-one-out is then that of refits.
 func TestLeaveOneOutWhereOneStepIsNotEnough(t *testing.T) {
 	dev := array.NewHost()
 	const groups, rows = 15, 4
@@ -200,11 +207,8 @@ func TestLeaveOneOutWhereOneStepIsNotEnough(t *testing.T) {
 			want += refitted(t, p, weighted, i, y, got.B) / float64(len(y))
 		}
 		t.Logf("%s: leave-one-out %g ± %g, refits %g, %d unresolved", kind, got.ALO, got.ALOStdErr, want, got.Unresolved)
-		switch {
-		case kind == "ridge" && !(math.Abs(got.ALO/want-1) < 0.01):
+		if !(math.Abs(got.ALO/want-1) < 0.01) {
 			t.Errorf("leave-one-out %g, refits %g", got.ALO, want)
-		case kind == "l1" && (!math.IsNaN(got.ALO) || got.Unresolved == 0):
-			t.Errorf("leave-one-out %g with %d unresolved, refits %g", got.ALO, got.Unresolved, want)
 		}
 		s.Release()
 	}
@@ -248,9 +252,13 @@ func TestLeaveOneOutOfHuberIsRightOrNotKnown(t *testing.T) {
 						unknown++
 						continue
 					}
-					want := 0.0
+					want, converged := 0.0, true
 					for i := range n {
-						want += refitted(t, p, huber, i, y, got.B) / float64(n)
+						v, ok := refit(t, p, huber, i, y, got.B)
+						want, converged = want+v/float64(n), converged && ok
+					}
+					if !converged {
+						continue
 					}
 					known++
 					if off := math.Abs(got.ALO - want); off > 0.2*got.ALOStdErr {
@@ -260,7 +268,7 @@ func TestLeaveOneOutOfHuberIsRightOrNotKnown(t *testing.T) {
 			}
 		}
 	}
-	if t.Logf("%d known, %d not", known, unknown); known < 25 || unknown < 10 {
+	if t.Logf("%d known, %d not", known, unknown); known < 40 || unknown == 0 {
 		t.Errorf("%d are known, %d not", known, unknown)
 	}
 }

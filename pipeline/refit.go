@@ -1,22 +1,17 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
 
-	"gonum.org/v1/gonum/floats"
-
 	"surepipe/array"
 	"surepipe/internal/lists"
 	"surepipe/linops"
-	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/risk/folds"
-	"surepipe/solve"
 	"surepipe/solve/rewrite"
 	"surepipe/stages"
 	"surepipe/vjp"
@@ -28,8 +23,6 @@ type refit struct {
 	kept  *rewrite.Kept
 	of    *instance
 	split folds.Split
-	// joint is the loss where the observations do not stand alone, and rest that of the ones that are kept; else nil.
-	joint, rest loss.Joint
 	// all says that errors are those of all observations, not of what is left out alone.
 	all    bool
 	failed int
@@ -40,10 +33,6 @@ type refit struct {
 	norm       float64
 	free       func()
 }
-
-// refitSlack is the tolerance of fits without some of the observations, in units of that of the fits of all: their
-// errors are means that are known to a hundredth at best, and nothing is differentiated.
-const refitSlack = 100
 
 // worthSharing are the entries of A in all fits from which on another processor is woken for them.
 const worthSharing = 1 << 16
@@ -111,9 +100,6 @@ func (s *instance) refit(ctx context.Context, split folds.Split, kept *rewrite.K
 	r := &refit{of: s, split: split, kept: kept}
 	f := s.f
 	f.Problem = kept.Problem()
-	r.joint, r.rest = loss.StructureOf(s.f.Problem.Loss).Joint, loss.StructureOf(f.Problem.Loss).Joint
-	f.Settings.Derivative, f.Settings.Images = vjp.None, false
-	f.Settings.Tol = min(refitSlack*cmp.Or(f.Settings.Tol, vjp.DefaultTol), 0.5)
 	f.Regularizer = func(w []float64) (prox.Prox, error) {
 		whole, err := s.f.Regularizer(w)
 		if err != nil {
@@ -127,14 +113,21 @@ func (s *instance) refit(ctx context.Context, split folds.Split, kept *rewrite.K
 		r.fills = true // pixels of an image, sooner than a solver of their own takes their places
 		return r, nil
 	}
-	base, release, err := r.on.solver(ctx, s.weights(0))
-	if err != nil && ctx.Err() == nil && f.Method == nil {
-		base, release, err = r.otherwise(ctx, s.weights(0))
-	}
+	reg, err := f.Regularizer(s.weights(0))
 	if err != nil {
 		return nil, err
 	}
-	r.on.base, r.free = base, release
+	p := f.Problem
+	p.R = reg
+	base, err := s.base.Again(ctx, p)
+	if err != nil {
+		prox.Release(reg)
+		if r.fills = ctx.Err() == nil && r.fillable(); r.fills {
+			return r, nil
+		}
+		return nil, err
+	}
+	r.on.base, r.free = base, func() { base.Release(); prox.Release(reg) }
 	return r, nil
 }
 
@@ -142,23 +135,6 @@ func (s *instance) refit(ctx context.Context, split folds.Split, kept *rewrite.K
 func (r *refit) fillable() bool {
 	whole := r.of.f.Problem
 	return whole.A != nil && linops.StructureOf(whole.A).Identity && whole.Loss == nil && whole.Origin == nil
-}
-
-// otherwise serves where the solver needs all observations: A*A = c I, for example. Where A = I [refit.fillIn] does.
-func (r *refit) otherwise(ctx context.Context, weights []float64) (vjp.Solver, func(), error) {
-	if r.fillable() {
-		r.fills = true
-		return nil, func() {}, nil
-	}
-	reg, err := r.on.f.Regularizer(weights)
-	if err != nil {
-		return nil, nil, err
-	}
-	p := r.on.f.Problem
-	p.R = reg
-	r.on.f.Solver = solve.Default(p)
-	prox.Release(reg)
-	return r.on.solver(ctx, weights)
 }
 
 func (r *refit) release() {
@@ -171,39 +147,18 @@ func (r *refit) release() {
 // next solve may start.
 func (r *refit) errors(ctx context.Context, weights []float64, from start) (errs []float64, b held, err error) {
 	mu, b, err := r.at(ctx, weights, from)
-	switch {
-	case err != nil:
-		return nil, held{}, err
-	case r.joint != nil:
-		kept := lists.Pick(mu, r.split.Keep)
-		r.rest.Parts(kept, kept, r.kept.Observations(r.of.y))
-		return loss.LeftOut(r.joint, r.split.Out, floats.Sum(kept), mu, r.of.y), b, nil
-	case r.parts() != nil:
-		r.parts()(mu, mu, r.of.y)
-		return lists.Pick(mu, r.split.Out), b, nil
+	if err == nil {
+		errs = r.errs().Of(mu)
 	}
-	at := lossOf(r.of.f.Problem)
-	for k, i := range r.predicted() {
-		mu[k] = at(i, mu[k], r.of.y[i])
-	}
-	return mu, b, nil
+	return errs, b, err
 }
 
-// parts are the losses of observations with several entries each, nil for others.
-func (r *refit) parts() func(dst, z, y []float64) {
-	if known := loss.StructureOf(r.of.f.Problem.Loss); known.Several() {
-		return known.Parts
+func (r *refit) errs() stages.Without {
+	w := stages.Without{Problem: r.of.f.Problem, Kept: r.kept, Y: r.of.y, Out: r.split.Out}
+	if r.all {
+		w.Out = lists.Upto(len(r.of.y))
 	}
-	return nil
-}
-
-// predicted are the places of the observations that errors need: what is left out, or all where these are asked for or
-// do not stand alone.
-func (r *refit) predicted() []int {
-	if r.joint == nil && r.parts() == nil && !r.all {
-		return r.split.Out
-	}
-	return lists.Upto(len(r.of.y))
+	return w
 }
 
 func (r *refit) at(ctx context.Context, weights []float64, from start) (mu []float64, b held, err error) {
@@ -246,7 +201,7 @@ func (r *refit) at(ctx context.Context, weights []float64, from start) (mu []flo
 		sol.Expand(view)
 		b = writtenOf(sol.B)
 	}
-	mu = r.kept.Predict(view, bOf(sol), b.factors, r.of.y, r.predicted())
+	mu = r.kept.Predict(view, bOf(sol), b.factors, r.of.y, r.errs().Predicted())
 	return mu, b, view.Sync()
 }
 
@@ -255,13 +210,4 @@ func bOf(sol *vjp.Solution) array.Batch {
 		return array.Batch{}
 	}
 	return sol.B
-}
-
-// lossOf is the error of predicting one observation: the squared residual, whatever weight the observation has in the
-// fit, as in GCV and leave-one-out; or the loss of the linear predictor; nil where that is not known.
-func lossOf(p vjp.Problem) func(i int, mu, y float64) float64 {
-	if !loss.Quadratic(p.Loss) {
-		return loss.StructureOf(p.Loss).At
-	}
-	return func(_ int, mu, y float64) float64 { return (y - mu) * (y - mu) }
 }

@@ -195,6 +195,9 @@ var ErrLeverage = errors.New("an observation determines its own fit up to roundi
 // rounding errors is not an estimate.
 const mostLeverage = 1 - 1e-8
 
+// Determines says that an observation of leverage h determines its own fit up to rounding errors.
+func Determines(h float64) bool { return !(h <= mostLeverage) }
+
 // LeaveOneOut estimates the mean squared error of predicting an observation from all others,
 //
 //	1/d sum_i ((y_i - mu_hat_i) / (1 - D_ii))^2,
@@ -216,7 +219,7 @@ func LeaveOneOut(residuals, diagonal []float64) (mean, stdErr float64, err error
 	}
 	left := make([]float64, len(residuals))
 	for i, r := range residuals {
-		if !(diagonal[i] <= mostLeverage) {
+		if Determines(diagonal[i]) {
 			return math.NaN(), math.NaN(), fmt.Errorf("%w: observation %d, counted from 0", ErrLeverage, i)
 		}
 		left[i] = r / (1 - diagonal[i])

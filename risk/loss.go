@@ -59,7 +59,7 @@ func LeftOutPredictors(z, slope, curvature, a []float64) ([]float64, error) {
 	out := make([]float64, len(z))
 	for i, v := range z {
 		leverage := curvature[i] * a[i]
-		if !(leverage <= mostLeverage) {
+		if Determines(leverage) {
 			return nil, fmt.Errorf("%w: observation %d, counted from 0", ErrLeverage, i)
 		}
 		out[i] = v + a[i]*slope[i]/(1-leverage)

@@ -232,6 +232,13 @@ func (j *Job) criteria(ctx context.Context, r *Risk) error {
 		return nil, mean, stdErr, err
 	}, func() risk.LeftOut { return risk.SquaredLeftOut(all()) })
 	if err == nil {
+		j.oneStep = left
+		r.Refits, err = j.refitSquares(ctx, &left, all)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err == nil {
 		r.ALO, r.ALOStdErr, r.ALOProbesErr = left.Mean, left.StdErr, left.ProbesErr
 		r.NotLeftOut = j.notLeftOut()
 		return nil

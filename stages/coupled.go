@@ -65,7 +65,7 @@ func (j *Job) leaveJoint(ctx context.Context, r *Risk, l loss.Joint) error {
 	if err != nil {
 		return err
 	}
-	slope, losses, open := make([]float64, d), make([]float64, d), 0
+	slope, losses := make([]float64, d), make([]float64, d)
 	l.SlopeWithout(-1, slope, r.MuHat, j.Y)
 	for first := 0; first < d; first += hutch.DefaultBatch {
 		m := &leavers{j: j, root: root, z: r.MuHat, slope: slope,
@@ -75,23 +75,26 @@ func (j *Job) leaveJoint(ctx context.Context, r *Risk, l loss.Joint) error {
 		if err != nil {
 			return err
 		}
-		open += len(unsettled)
 		parallel.For(len(m.moves)/d, func(k int) {
 			losses[first+k] = l.Share(first+k, m.at(k), j.Y)
 		})
+		for _, k := range unsettled {
+			losses[first+k] = math.Inf(1)
+		}
 	}
-	mean, stdErr := risk.Mean(losses)
-	switch {
-	case open > 0:
-		err = &risk.UnresolvedError{Count: open, D: d,
-			Why: "decide so much of the fit that steps from it do not lead to those without them"}
-	case math.IsNaN(mean):
-		err = fmt.Errorf("steps towards the fit without an observation leave the range of the %s loss",
-			loss.StructureOf(l).Name)
-	default:
-		r.ALO, r.ALOStdErr, r.ALOProbesErr = mean, stdErr, 0
+	refits, err := j.refitLosses(ctx, losses, func(i int) float64 { return l.Share(i, r.MuHat, j.Y) })
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if mean, stdErr := risk.Mean(losses); err == nil && !math.IsNaN(mean) {
+		r.ALO, r.ALOStdErr, r.ALOProbesErr, r.Refits = mean, stdErr, 0, len(refits)
 		j.keepLeftOut(losses)
 		return nil
+	}
+	if err == nil {
+		open := len(lists.Places(d, func(i int) bool { return !(losses[i] < math.Inf(1)) }))
+		err = &risk.UnresolvedError{Count: max(open, 1), D: d,
+			Why: "decide so much of the fit that steps from it do not lead to those without them"}
 	}
 	r.noLeaveOneOut(err, true)
 	return nil

@@ -80,10 +80,7 @@ func (f *flatness) mean(diagonal []float64) (losses []float64, mean, stdErr floa
 		return nil, math.NaN(), math.NaN(), err
 	}
 	f.losses(losses)
-	if mean, stdErr = risk.Mean(losses); math.IsNaN(mean) {
-		return nil, mean, stdErr, fmt.Errorf("one Newton step towards the fit without an observation leaves the "+
-			"range of the %s loss", f.known.Name)
-	}
+	mean, stdErr = risk.Mean(losses)
 	f.single = losses
 	return losses, mean, stdErr, nil
 }
@@ -127,20 +124,35 @@ func (f *flatness) leftOut(i int, a float64) (z, value float64) {
 // curvature, the others have another one there. Further steps, with the curvature of the fit to all, then lead to the
 // fit without observation i, if the regularizer's manifold stays. They are taken for the observations whose losses
 // may change most, until the others, by what these change, do not matter. Their losses count where there is one
-// manifold only. A [risk.UnresolvedError] says that what they change elsewhere, or may, is not small against the error
-// bar.
+// manifold only. Where what they change elsewhere, or may, is not small against the error bar, refits take their place,
+// as for those that carry the mean ([Job.refit]); a [risk.UnresolvedError] says that these are too many.
 func (j *Job) moveOn(ctx context.Context, f *flatness, leverages []float64, r risk.LeaveOneOutResult) (
-	risk.LeaveOneOutResult, error) {
+	risk.LeaveOneOutResult, int, error) {
 	d := len(leverages)
 	losses, open := f.ahead(leverages)
+	before, _ := risk.Mean(losses)
+	refits, err := j.refitLosses(ctx, losses, func(i int) float64 { return f.known.At(i, f.z[i], f.y[i]) })
+	if err == nil {
+		err = j.refitFlat(ctx, f, leverages, losses, refits)
+	}
+	if err != nil {
+		return r, 0, err
+	}
+	for i := range refits {
+		open[i] = 0
+	}
+	if len(refits) > 0 {
+		refitted(&r, losses, before)
+	}
 	order, left, tolerated := lists.Upto(d), floats.Sum(open), mostOpen*float64(d)*r.StdErr
 	if left > tolerated {
 		slices.SortFunc(order, func(a, b int) int { return cmp.Compare(open[b], open[a]) })
 	}
 	each := manySteps * (4*math.Max(j.solution.Linearization.Closed().DiagonalFlops/float64(d), 1) + 100*float64(d))
 	whole, affordable := math.IsInf(j.solution.Linearization.Closed().SpaceMargin, 1), int(cheapDiagonal/each)+1
-	before, _ := risk.Mean(losses)
-	off, moved, checked, count, ratio, n := 0.0, 0.0, 0.0, 0, 1.0, fewFirst
+	before, _ = risk.Mean(losses)
+	off, moved, checked, ratio, n := 0.0, 0.0, 0.0, 1.0, fewFirst
+	var doubts []doubt
 	if whole {
 		n = fewMoved
 	}
@@ -148,38 +160,68 @@ func (j *Job) moveOn(ctx context.Context, f *flatness, leverages []float64, r ri
 		n = min(n, len(order), affordable)
 		further, unsettled, err := j.refits(ctx, f, order[:n])
 		if err != nil {
-			return r, err
+			return r, 0, err
 		}
 		for k, i := range order[:n] {
 			change := open[i]
 			if !unsettled[k] {
-				if change = math.Abs(further[k] - losses[i]); whole {
-					losses[i] = further[k]
-				}
+				change = math.Abs(further[k] - losses[i])
 			}
 			moved, checked, left = moved+change, checked+open[i], left-open[i]
-			if !whole || unsettled[k] {
-				off += change
+			if whole && !unsettled[k] {
+				losses[i] = further[k]
+			} else {
+				off, doubts = off+change, append(doubts, doubt{i, change})
 			}
-			if change > tolerated/float64(d) {
-				count++
-			}
+		}
+		doubts = slices.SortedFunc(slices.Values(doubts), func(a, b doubt) int { return cmp.Compare(b.by, a.by) })
+		for off > tolerated && len(doubts) > 0 && j.refitOne(ctx, doubts[0].i, losses, refits) {
+			off, doubts = off-doubts[0].by, doubts[1:]
+		}
+		if ctx.Err() != nil {
+			return r, 0, ctx.Err()
 		}
 		order, affordable, ratio = order[n:], affordable-n, moved/checked
 	}
 	mean, stdErr := risk.Mean(losses)
 	if off += ratio * max(left, 0); checked > 0 && !(off <= tolerated) || math.IsNaN(mean) {
-		return r, &risk.UnresolvedError{Count: max(count, 1), D: d,
-			Why: fmt.Sprintf("move the fit to where the %s loss has another curvature, so that steps from it do not "+
-				"lead to the fits without them", f.known.Name)}
+		return r, 0, f.beyond(max(len(doubts), 1))
 	}
 	if checked > 0 {
 		r.Mean, r.StdErr = r.Mean+mean-before, math.Hypot(stdErr, r.ProbesErr)
-		if j.left != nil {
-			j.keepLeftOut(losses)
+	}
+	if j.left != nil && (checked > 0 || len(refits) > 0) {
+		j.keepLeftOut(losses)
+	}
+	return r, len(refits), nil
+}
+
+// doubt is an observation whose loss may be off by so much.
+type doubt struct {
+	i  int
+	by float64
+}
+
+// refitFlat takes the errors of observations without curvature from refits, where without them the fit moves by more
+// than the unit in which the loss changes its curvature: that of the others, which alone holds the fit, ends there.
+func (j *Job) refitFlat(ctx context.Context, f *flatness, leverages, losses []float64, refits map[int]bool) error {
+	unknown := 0
+	for i, flat := range f.flat {
+		if flat && !refits[i] && math.Abs(f.shift(i, leverages[i])*f.slopes[i]) > cmp.Or(f.known.Unit, math.Inf(1)) &&
+			!j.refitOne(ctx, i, losses, refits) {
+			unknown++
 		}
 	}
-	return r, nil
+	if unknown > 0 && ctx.Err() == nil {
+		return f.beyond(unknown)
+	}
+	return ctx.Err()
+}
+
+func (f *flatness) beyond(count int) error {
+	return &risk.UnresolvedError{Count: count, D: len(f.z),
+		Why: fmt.Sprintf("move the fit to where the %s loss has another curvature, so that steps from it do not "+
+			"lead to the fits without them", f.known.Name)}
 }
 
 // ahead are the losses of the observations by one Newton step, and what steps after it may change, if the fit moves by
@@ -201,7 +243,9 @@ func (f *flatness) ahead(leverages []float64) (losses, open []float64) {
 	}
 	f.losses(open)
 	for i, v := range losses {
-		open[i] = math.Abs(open[i] - v)
+		if open[i] = math.Abs(open[i] - v); risk.Determines(f.curves[i] * f.shift(i, leverages[i])) {
+			losses[i] = math.Inf(1)
+		}
 	}
 	return losses, open
 }

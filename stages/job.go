@@ -43,8 +43,9 @@ type Job struct {
 	// allocated. A fault of the device ends all jobs, a fault of the view only this job. A job whose solve failed
 	// has no view.
 	shared, view array.Device
-	// The solver's problem, and the settings.
+	// The solver with its problem, and the settings.
 	problem  vjp.Problem
+	solver   vjp.Solver
 	settings Settings
 
 	// The solution and its linearization; y, to which they may refer, as the solver was given it; and

@@ -205,14 +205,20 @@ func (j *Job) leaveTogether(ctx context.Context, t Together, whitened func(i int
 		return nil, mean, nil, err
 	}
 	predict(all, left)
-	sums = make([]float64, t.Units)
-	for i, v := range left {
-		sums[t.Unit[i]] += v
-	}
+	sums = t.sums(left)
 	if mean = risk.OverUnits(sums, len(left)); math.IsNaN(mean.Mean) || math.IsInf(mean.Mean, 0) {
 		err = errors.New("one Newton step towards a fit without a group leaves the range of the loss")
 	}
 	return left, mean, sums, err
+}
+
+// sums are those of the values of each unit.
+func (t Together) sums(values []float64) []float64 {
+	sums := make([]float64, t.Units)
+	for i, v := range values {
+		sums[t.Unit[i]] += v
+	}
+	return sums
 }
 
 // Units go to a goroutine in about unitChunks chunks or more, of at most mostUnits.
@@ -342,9 +348,16 @@ func (j *Job) leaveEach(ctx context.Context, r *Risk, whitened func(i int) (floa
 	if errors.Is(err, risk.ErrGroupDetermines) {
 		err = risk.ErrLeverage
 	}
+	if err == nil {
+		r.Refits, err = j.refitEach(ctx, single, r.MuHat, losses)
+	}
 	if err != nil {
 		r.noLeaveOneOut(err, true)
 		return mustEnd(ctx, err)
+	}
+	if r.Refits > 0 {
+		sums = single.sums(losses)
+		mean = risk.OverUnits(sums, len(losses))
 	}
 	r.ALO, r.ALOStdErr, r.ALOProbesErr, j.left = mean.Mean, mean.StdErr, 0, losses
 	if c := j.settings.Compare; c != nil && c.Criterion.Rule().Diagonal {

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -38,6 +39,8 @@ type leverageSource struct {
 	diagonal []float64
 	// By Assemble, or Verify before it: the leverages, or their estimates, nil where leave-one-out is not known.
 	leverages []float64
+	// By Assemble, or Verify before it: leave-one-out of squares without refits.
+	oneStep risk.LeaveOneOutResult
 	// By Assemble: the left-out errors, nil where they are not known.
 	left []float64
 }
@@ -177,8 +180,8 @@ func (j *Job) leaveOneOut(ctx context.Context,
 	if diagonal != nil {
 		diagonal = j.diagonalOf(diagonal)
 		losses, mean, stdErr, err := exact(diagonal)
-		if err == nil {
-			err = j.carried(ctx, diagonal, left(), mean, stdErr)
+		if errors.Is(err, risk.ErrLeverage) && j.mayRefit(diagonal) {
+			mean, stdErr, err = math.NaN(), math.NaN(), nil
 		}
 		if err == nil {
 			if j.leverages = diagonal; losses == nil {
@@ -217,40 +220,4 @@ func (j *Job) leaveOneOut(ctx context.Context,
 // linear says that mu_hat is linear in y, so that one step leads to the fit without an observation.
 func (j *Job) linear() bool {
 	return loss.Quadratic(j.problem.Loss) && prox.StructureOf(j.problem.R).Quadratic.Known
-}
-
-// carried is a [risk.UnresolvedError] where few observations carry a mean of left-out squares, and most of it is of
-// those that decide their own fit, where the step changes the regularizer by more than its value: without one of them
-// the fit has another support, rank or clustering. y - mu_hat is orthogonal to what is not penalized, so that the value
-// of a norm is <W (y - mu_hat), mu_hat>, and along the step without observation i it changes by
-// w_i (D (y - mu_hat))_i times what that step changes y_i. Other losses have [Job.moveOn].
-func (j *Job) carried(ctx context.Context, diagonal []float64, left risk.LeftOut, mean, stdErr float64) error {
-	if !loss.Quadratic(j.problem.Loss) || j.linear() || !(stdErr > mostSpread*mean) {
-		return nil
-	}
-	residuals := j.allResiduals(nil)
-	change, err := j.images(ctx, j.view.Put(residuals, 1, len(residuals)))
-	if err != nil {
-		return err
-	}
-	weights, size := loss.Weighing(j.problem.Loss), 0.0
-	for i, r := range residuals {
-		if len(weights) > 0 {
-			r *= weights[i]
-		}
-		size += r * (j.Y[i] - residuals[i])
-		change[i] *= r
-	}
-	count, sum := 0, 0.0
-	for i, h := range diagonal {
-		if h > risk.Decides && !(math.Abs(change[i]) < (1-h)*size) {
-			count++
-			sum += left(i, h)
-		}
-	}
-	if d := len(diagonal); sum > float64(d)*mean/2 {
-		return &risk.UnresolvedError{Count: count, D: d, Why: "decide so much of their own fit, and carry so much of " +
-			"the mean, that one step does not tell the fits without them"}
-	}
-	return nil
 }

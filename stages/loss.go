@@ -116,6 +116,14 @@ func (t *LossTerms) misfit() float64 {
 	return math.Abs(2 * t.Value)
 }
 
+// excess is l(z; y) over its least, or itself where that is not known.
+func (t *LossTerms) excess() float64 {
+	if !math.IsNaN(t.Deviance) {
+		return t.Deviance / 2
+	}
+	return t.Value
+}
+
 // FromZero reports whether the loss of a perfect fit is 0 at every observation, as the squared loss, nil, is. Where it
 // is not, as with a negative log-likelihood of counts without terms of y alone, the losses vary from one observation to
 // the next at the best fit too, and their mean may be negative. It is false where the least is not known.
@@ -181,7 +189,7 @@ func (j *Job) lossCriteria(ctx context.Context, r *Risk) error {
 		}
 	})
 	if err == nil {
-		left, err = j.moveOn(ctx, f, j.leverages, left)
+		left, r.Refits, err = j.moveOn(ctx, f, j.leverages, left)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

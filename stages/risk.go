@@ -71,6 +71,9 @@ type Risk struct {
 	LeftOutTogether []float64
 	// LeftOut are the errors of predicting each observation of which ALO is the mean, nil where they are not known.
 	LeftOut []float64
+	// Refits is the number of observations whose part of ALO is the error of a fit without them, as that of one step is
+	// not where they carry the mean.
+	Refits int
 	// ALOErr says why ALO is NaN although it was asked for: it is or wraps [ErrNoDiagonal],
 	// [risk.ErrLeverage] or a [risk.UnresolvedError].
 	ALOErr error

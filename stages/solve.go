@@ -132,7 +132,8 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	view := problem.Device.Request()
 	job := &Job{
 		Sample: sample, shared: problem.Device, view: view,
-		problem: problem, settings: s, sweeper: sweeper{batch: s.Batch}, clock: clock{begun: time.Now()},
+		problem: problem, solver: solver, settings: s,
+		sweeper: sweeper{batch: s.Batch}, clock: clock{begun: time.Now()},
 	}
 	if err := checkLoss(problem.Loss, sample.Y); err != nil {
 		return nil, err

@@ -60,10 +60,11 @@ func (j *Job) verify(ctx context.Context, solver vjp.Solver, sigma2 float64, o v
 }
 
 func (j *Job) leftOutOf(r Risk) *verify.LeftOut {
-	if math.IsNaN(r.ALO) || j.leverages == nil || r.LossTerms != nil {
+	if math.IsNaN(r.ALO) || math.IsNaN(j.oneStep.Mean) || j.leverages == nil || r.LossTerms != nil {
 		return nil
 	}
-	out := &verify.LeftOut{Mean: r.ALO, StdErr: r.ALOStdErr, ProbesErr: r.ALOProbesErr, Leverages: j.leverages,
+	one := j.oneStep
+	out := &verify.LeftOut{Mean: one.Mean, StdErr: one.StdErr, ProbesErr: one.ProbesErr, Leverages: j.leverages,
 		Residuals: j.allResiduals(r.MuHat)}
 	j.clear(out.Residuals)
 	return out

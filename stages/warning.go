@@ -81,7 +81,7 @@ func (r *Risk) Warnings() []Warning {
 		add(warning.NoLeaveGroupOut, "there is no leave-group-out: %v", r.LGOErr)
 	}
 	if spread := math.Sqrt(max(r.ALOStdErr*r.ALOStdErr-r.ALOProbesErr*r.ALOProbesErr, 0)); r.LossTerms.FromZero() &&
-		spread > mostSpread*r.ALO {
+		spread > mostSpread*r.ALO && r.Refits == 0 {
 		other := "; compare cv"
 		if r.LossTerms != nil {
 			other = ""

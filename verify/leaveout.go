@@ -24,7 +24,7 @@ const (
 	leftTol   = 1e-3
 )
 
-// LeftOut is leave-one-out as it was printed, the mean of (r_i/(1 - h_i))^2.
+// LeftOut is leave-one-out by one step, the mean of (r_i/(1 - h_i))^2.
 type LeftOut struct {
 	// Mean is the number, StdErr its error bar, and ProbesErr the part of it that is due to probes, 0
 	// where the h_i are exact.

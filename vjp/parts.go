@@ -92,6 +92,10 @@ func (s *parts) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	return &again, nil
 }
 
+func (s *parts) Again(ctx context.Context, p Problem) (Solver, error) {
+	return s.solvers[0].Again(ctx, p)
+}
+
 func (s *parts) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
 	return s.SolveFrom(ctx, y, From{})
 }

@@ -1,6 +1,7 @@
 package vjp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -22,8 +23,7 @@ func Solvers() []string { return solve.Names() }
 // once for all y: the estimate of the operator's norm, or a factorization.
 func NewSolver(ctx context.Context, name string, p Problem, o Options) (Solver, error) {
 	e, _ := solve.Lookup(name)
-	return newSolver(p, o, e, func(p Problem, so solve.Options) (solve.Solver,
-		error) {
+	return newSolver(ctx, p, o, e, func(ctx context.Context, p Problem, so solve.Options) (solve.Solver, error) {
 		return solve.New(ctx, name, p, so)
 	})
 }
@@ -33,8 +33,7 @@ func NewSolver(ctx context.Context, name string, p Problem, o Options) (Solver, 
 // it. Its constructor may be called more than once, and the problem that it is given may have its
 // columns in other units and its observations whitened.
 func FromMethod(ctx context.Context, method solve.Entry, p Problem, o Options) (Solver, error) {
-	return newSolver(p, o, method, func(p Problem, so solve.Options) (solve.Solver,
-		error) {
+	return newSolver(ctx, p, o, method, func(ctx context.Context, p Problem, so solve.Options) (solve.Solver, error) {
 		return solve.NewFrom(ctx, method, p, so)
 	})
 }
@@ -43,10 +42,31 @@ type solver struct {
 	inner solve.Solver
 	p     Problem
 	o     Options
+	again again
 }
 
-func newSolver(p Problem, o Options, e solve.Entry, inner func(Problem, solve.Options) (solve.Solver, error)) (Solver,
-	error) {
+// again makes a solver of another problem.
+type again func(ctx context.Context, p Problem) (Solver, error)
+
+// refitSlack is the tolerance of solves without a derivative, in units of that of the first: they are for errors of
+// prediction, which are means that are known to a hundredth at best.
+const refitSlack = 100
+
+func newAgain(o Options, e solve.Entry, inner maker) again {
+	o.Derivative, o.Images = None, false
+	o.Tol = min(refitSlack*cmp.Or(o.Tol, DefaultTol), 0.5)
+	return func(ctx context.Context, p Problem) (Solver, error) {
+		s, err := newSolver(ctx, p, o, e, inner)
+		if err != nil && ctx.Err() == nil {
+			return NewSolver(ctx, solve.Default(p), p, o)
+		}
+		return s, err
+	}
+}
+
+type maker = func(ctx context.Context, p Problem, so solve.Options) (solve.Solver, error)
+
+func newSolver(ctx context.Context, p Problem, o Options, e solve.Entry, inner maker) (Solver, error) {
 	switch {
 	case p.A == nil:
 		return nil, input.Errorf("the operator of the problem is nil, expected one")
@@ -68,11 +88,11 @@ func newSolver(p Problem, o Options, e solve.Entry, inner func(Problem, solve.Op
 			Implicit, Auto)
 	}
 	plain := func(p Problem) (Solver, error) {
-		s, err := inner(p, o.solving())
+		s, err := inner(ctx, p, o.solving())
 		if err != nil {
 			return nil, err
 		}
-		return &solver{s, p, o}, nil
+		return &solver{s, p, o, newAgain(o, e, inner)}, nil
 	}
 	if o.Derivative != Unrolled {
 		if c := lowrank.ConnectedParts(p); c != nil {
@@ -94,6 +114,8 @@ func (s *solver) Name() string     { return s.inner.Name() }
 func (s *solver) Problem() Problem { return s.p }
 func (s *solver) Release()         { s.inner.Release() }
 
+func (s *solver) Again(ctx context.Context, p Problem) (Solver, error) { return s.again(ctx, p) }
+
 func (s *solver) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	inner, err := s.inner.Reweight(ctx, r)
 	if err != nil {
@@ -101,7 +123,7 @@ func (s *solver) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	}
 	p := s.p
 	p.R = r
-	return &solver{inner, p, s.o}, nil
+	return &solver{inner, p, s.o, s.again}, nil
 }
 
 func (s *solver) Solve(ctx context.Context, y array.Batch) (*Solution, error) {

@@ -51,6 +51,9 @@ type Solver interface {
 	// Reweight returns what NewSolver returns for the regularizer r and the same operator, loss and
 	// options, to the last bit. The two share memory: this solver must be released after the other.
 	Reweight(ctx context.Context, r prox.Prox) (Solver, error)
+	// Again returns a solver of another problem by the same method and options, or by the default method where that
+	// does not serve, without a derivative.
+	Again(ctx context.Context, p Problem) (Solver, error)
 	// Release frees what the solver keeps on the device. Solutions, whose derivatives may refer to
 	// that memory, and solvers returned by Reweight must be released before.
 	Release()
