@@ -6,11 +6,11 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/internal/lists"
-	"surepipe/internal/numerics"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/risk"
@@ -62,24 +62,25 @@ func (p *Problem) DebiasedByInformation(y, z, b []float64) (of Debiased, err err
 	if len(kept) >= d {
 		return of, fmt.Errorf("%w: X has %d columns and %d rows", ErrTooFewRows, len(kept), d)
 	}
-	information, score := mat.NewSymDense(len(kept), nil), mat.NewVecDense(len(kept), nil)
-	slopes := mat.NewVecDense(d, slope.ToHost())
+	score, slopes := mat.NewVecDense(len(kept), nil), mat.NewVecDense(d, slope.ToHost())
 	for i, j := range kept {
 		score.SetVec(i, mat.Dot(columns.RowView(j), slopes))
-		for k := i; k < len(kept); k++ {
-			information.SetSym(i, k, mat.Dot(columns.RowView(j), weighed.RowView(kept[k])))
-		}
 	}
-	step, inverse, err := newton(information, score)
+	rooted, err := rooted(columns, kept, at, observed, p.loss)
+	if err != nil {
+		return of, err
+	}
+	step, root, err := newton(rooted, score)
 	if err != nil {
 		return of, err
 	}
 	intercept, _ := slices.BinarySearch(kept, p.P) // the last, where there is one
 	for i, j := range kept[:intercept] {
-		of.Values, of.Factors = append(of.Values, b[j]-step.AtVec(i)), append(of.Factors, math.Sqrt(inverse.At(i, i)))
+		of.Values = append(of.Values, b[j]-step.AtVec(i))
+		of.Factors = append(of.Factors, floats.Norm(root.RawTriangular().Data[i*len(kept)+i:(i+1)*len(kept)], 2))
 	}
 	if loss.StructureOf(p.loss).Coupled == nil {
-		robust := robustVariances(columns, weighed, kept, slopes, step, inverse)
+		robust := robustVariances(columns, weighed, kept, slopes, step, root)
 		of.Robust = p.inUnits(kept[:intercept], lists.Map(robust[:intercept], math.Sqrt))
 	}
 	of.Values, of.Factors = p.inUnits(kept[:intercept], of.Values), p.inUnits(kept[:intercept], of.Factors)
@@ -87,9 +88,9 @@ func (p *Problem) DebiasedByInformation(y, z, b []float64) (of Debiased, err err
 }
 
 // robustVariances are those of coefficients by the residuals, of rows of columns, and of the same weighed by the
-// curvatures.
+// curvatures, with root root* the inverse of the information.
 func robustVariances(columns, weighed *mat.Dense, kept []int, slopes, step *mat.VecDense,
-	inverse *mat.SymDense) []float64 {
+	root *mat.TriDense) []float64 {
 	sums, x := make([]float64, len(kept)), mat.NewVecDense(len(kept), nil)
 	var influence mat.VecDense
 	for i := range slopes.Len() {
@@ -98,7 +99,8 @@ func robustVariances(columns, weighed *mat.Dense, kept []int, slopes, step *mat.
 			x.SetVec(k, columns.At(j, i))
 			e -= weighed.At(j, i) * step.AtVec(k)
 		}
-		influence.MulVec(inverse, x)
+		influence.MulVec(root.T(), x)
+		influence.MulVec(root, &influence)
 		for k, j := range kept {
 			h += weighed.At(j, i) * influence.AtVec(k)
 		}
@@ -127,23 +129,65 @@ func applyCurvature(dst, v, z, y array.Batch, l loss.Loss, coupled loss.Coupled)
 	}
 }
 
-// newton solves M x = v in units in which the diagonal of M is 1, and inverts M.
-func newton(m *mat.SymDense, v *mat.VecDense) (x *mat.VecDense, inverse *mat.SymDense, err error) {
-	n := v.Len()
+// rooted is R A for some columns of A, which are rows here, with R*R = l^(2) at z.
+func rooted(columns *mat.Dense, kept []int, z, y array.Batch, l loss.Loss) (*mat.Dense, error) {
+	d, n := z.N(), len(kept)
+	a := mat.NewDense(d, n, nil)
+	for k, j := range kept {
+		a.SetCol(k, columns.RawRowView(j))
+	}
+	if coupled := loss.StructureOf(l).Coupled; coupled != nil {
+		root, err := coupled.Root(z, y)
+		if err == nil {
+			root.Columns(a.RawMatrix().Data, n)
+		}
+		return a, err
+	}
+	curve := z.Device().Alloc(1, d)
+	defer curve.Free()
+	l.Curvature(curve, z, y)
+	for i, c := range curve.ToHost() {
+		floats.Scale(math.Sqrt(c), a.RawRowView(i))
+	}
+	return a, z.Device().Err()
+}
+
+// newton solves M x = v for M = A*A, and returns R^{-1} of a QR factorization of A, with R^{-1} R^{-1}* the inverse of
+// M, whose condition is the square of A's. Its columns have length 1 for that.
+func newton(a *mat.Dense, v *mat.VecDense) (x *mat.VecDense, root *mat.TriDense, err error) {
+	d, n := a.Dims()
 	units := make([]float64, n)
 	for i := range units {
-		if units[i] = 1 / math.Sqrt(m.At(i, i)); math.IsInf(units[i], 0) || math.IsNaN(units[i]) {
+		if units[i] = 1 / mat.Norm(a.ColView(i), 2); math.IsInf(units[i], 0) || math.IsNaN(units[i]) {
 			return nil, nil, fmt.Errorf("%w: no information on column %d of X", risk.ErrNotIdentified, i)
 		}
 	}
-	inverse = mat.NewSymDense(n, nil)
-	inverse.CopySym(m)
-	numerics.ScaleSym(inverse, units)
-	if condition := numerics.Invert(inverse); !(condition*float64(n)*0x1p-52 < 1e-3) {
-		return nil, nil, fmt.Errorf("%w: the columns of X depend on each other, or nearly do", risk.ErrNotIdentified)
+	for i := range d {
+		floats.Mul(a.RawRowView(i), units)
 	}
-	numerics.ScaleSym(inverse, units)
+	var qr mat.QR
+	qr.Factorize(a)
+	if c := qr.Cond(); !(c*float64(d)*0x1p-52 < leastSure) {
+		return nil, nil, fmt.Errorf("%w: the columns of X depend on each other, or nearly do (condition number %.1e)",
+			risk.ErrNotIdentified, c)
+	}
+	var r mat.Dense
+	qr.RTo(&r)
+	root = mat.NewTriDense(n, mat.Upper, nil)
+	upper := mat.NewTriDense(n, mat.Upper, nil)
+	for i := range n {
+		for j := i; j < n; j++ {
+			upper.SetTri(i, j, r.At(i, j)/units[j])
+		}
+	}
+	if err := root.InverseTri(upper); err != nil && !errors.As(err, new(mat.Condition)) {
+		return nil, nil, err
+	}
 	x = mat.NewVecDense(n, nil)
-	x.MulVec(inverse, v)
-	return x, inverse, nil
+	x.MulVec(root.T(), v)
+	x.MulVec(root, x)
+	return x, root, nil
 }
+
+// leastSure is the share of a coefficient that rounding errors may change.
+const leastSure = 1e-3

@@ -215,3 +215,54 @@ func TestErrorsOfCountsByResiduals(t *testing.T) {
 		}
 	}
 }
+
+// Errors of coefficients by the information know columns that nearly depend on each other as far as a factor of the
+// columns does, whose condition is the root of the information's: those of x and x + t u are those of x and u, in other
+// units.
+func TestErrorsOfNearlyDependentColumns(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	const d = 60
+	x, _, _ := drawn(rand.New(rand.NewPCG(6, 1)), d, 2, 1)
+	for name, at := range map[string]func(i int) float64{
+		"poisson":  func(i int) float64 { return float64((i*i*7 + 3*i) % 11) },
+		"logistic": func(i int) float64 { return float64((i*i*7 + 3*i) % 11 % 2) },
+	} {
+		y := make([]float64, d)
+		for i := range y {
+			y[i] = at(i)
+		}
+		made := func(x *mat.Dense) *problems.Problem {
+			p, err := problems.New("ols", dev, problems.Data{X: x, Y: y, Intercept: true,
+				Loss: problems.Loss{Name: name}}, problems.Hyper{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(p.Release)
+			return p
+		}
+		p := made(x)
+		b, z := solution(t, dev, p, y)
+		want, err := p.DebiasedByInformation(y, z, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []float64{0x1p-10, 0x1p-20, 0x1p-26} {
+			near := mat.DenseCopyOf(x)
+			for i := range d {
+				near.Set(i, 1, x.At(i, 0)+step*x.At(i, 1))
+			}
+			got, err := made(near).DebiasedByInformation(y, z, []float64{b[0] - b[1]/step, b[1] / step, b[2]})
+			if err != nil {
+				t.Errorf("%s, %g: %v", name, step, err)
+				continue
+			}
+			for k, v := range [][2]float64{{got.Factors[1], want.Factors[1] / step}, {got.Robust[1], want.Robust[1] / step},
+				{got.Values[1], want.Values[1] / step}} {
+				if math.Abs(v[0]/v[1]-1) > 1e-6 {
+					t.Errorf("%s, %g: number %d is %.10g, expected %.10g", name, step, k, v[0], v[1])
+				}
+			}
+		}
+	}
+}
