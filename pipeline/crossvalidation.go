@@ -30,6 +30,7 @@ type validation struct {
 	sums   [][]float64 // by point and observation: the sum of its errors
 	failed []int       // by point: how many fits have not converged
 	fits   int         // how many there are
+	fold   int         // the least number of observations that are left out together
 	// corrects says that errors are corrected for what a fit without a fold lacks; excess has, by point, the sum over
 	// repeats of the mean error of all observations in the fits, each fit with its share of the observations.
 	corrects bool
@@ -90,7 +91,7 @@ func (s *sweep) crossValidate(ctx context.Context) error {
 		return errors.New("pipeline: the losses of single observations are not known")
 	}
 	d, n := len(s.y), s.part.end
-	v := &validation{times: make([]float64, d), sums: make([][]float64, n), failed: make([]int, n)}
+	v := &validation{times: make([]float64, d), sums: make([][]float64, n), failed: make([]int, n), fold: d}
 	v.unit, v.units = s.o.Folds.Units(d)
 	v.corrects, v.excess = corrects(s.f.Problem, s.o.Folds), make([]float64, n)
 	for i := range v.sums {
@@ -108,6 +109,7 @@ func (s *sweep) crossValidate(ctx context.Context) error {
 		left := make([][]int, len(splits)) // of which the errors count
 		for k, split := range splits {
 			left[k], excess[k] = split.Out, make([]float64, n)
+			v.fold = min(v.fold, len(split.Out))
 		}
 		var sums [][]float64
 		err := s.onDevice(ctx, func(on *instance) error {
@@ -313,7 +315,7 @@ func (v *validation) put(s *sweep, r *Risk, i int) {
 			v.fits))
 	}
 	mean := risk.OverUnits(units, left)
-	r.CV = &mean
+	mean.Fold, r.CV = v.fold, &mean
 	if r.Digest == nil {
 		r.Digest = &risk.Digest{D: r.D, Divergence: r.Trace.Trace}
 	}

@@ -3,9 +3,11 @@ package pipeline_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 
 	"surepipe/array"
 	"surepipe/hutch"
@@ -374,5 +376,44 @@ func TestCrossValidationHasTheUnitsOfLeaveOneOut(t *testing.T) {
 		}
 		a.Release()
 		l.Release()
+	}
+}
+
+// The bar of cross-validation is about as long as the estimate varies over draws, up to fits that nearly interpolate.
+func TestBarsOfCrossValidationWhereFitsInterpolate(t *testing.T) {
+	const d, p, draws = 60, 120, 40
+	r := rand.New(rand.NewPCG(4, 2))
+	dev := array.NewHost()
+	grid := []float64{0.5, 4, 20}
+	values, bars := make([][]float64, len(grid)), make([][]float64, len(grid))
+	for range draws {
+		x, y := mat.NewDense(d, p, nil), make([]float64, d)
+		for i := range d {
+			for j := range p {
+				x.Set(i, j, r.NormFloat64())
+			}
+			y[i] = x.At(i, 0) + r.NormFloat64()
+		}
+		q, err := problems.New("lasso", dev, problems.Data{X: x, Y: y}, problems.Hyper{Lambda: problems.Absolute(1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := pipeline.SweepOptions{Criterion: risk.CV, Refine: -1, Folds: folds.Folds{K: 5}}
+		for point, err := range pipeline.Sweep(t.Context(), y, familyOf(q), [][]float64{grid}, o) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if point.Stage == pipeline.GridStage {
+				value, bar := risk.CV.Rule().Value(point.Fitted())
+				i := slices.Index(grid, point.Weights[0])
+				values[i], bars[i] = append(values[i], value), append(bars[i], bar)
+			}
+		}
+	}
+	for i, lambda := range grid {
+		mean, sd := stat.MeanStdDev(values[i], nil)
+		if bar := stat.Mean(bars[i], nil); !(bar > 0.7*sd && bar < 3*sd && bar < mean) {
+			t.Errorf("lambda %g: %.3g varies by %.3g, and its bar is %.3g", lambda, mean, sd, bar)
+		}
 	}
 }

@@ -160,12 +160,12 @@ func (t Terms) widened() float64 {
 // manyDF is the number of degrees of freedom from which a mean square counts as normal.
 const manyDF = 40
 
-// skewed is what the skewness of s2, a mean square of n = d/widened^2 degrees of freedom, adds in quadrature to its
-// relative standard error: the variance that it estimates is s2 n/x, with x chi-square of n degrees, and two bars about
-// s2 reach the upper quantile of that. Of one degree of freedom s2 is often a thousandth of the variance.
-func (t Terms) skewed() float64 {
+// skewed is what the skewness of s2, a mean square of n = d/widened^2 degrees of freedom and some more, adds in
+// quadrature to its relative standard error: the variance that it estimates is s2 n/x, with x chi-square of n degrees,
+// and two bars about s2 reach the upper quantile of that. Of one degree s2 is often a thousandth of the variance.
+func (t Terms) skewed(more float64) float64 {
 	w := t.widened()
-	if n := math.Max(float64(t.D)/(w*w), 1); n < manyDF {
+	if n := math.Max(float64(t.D)/(w*w), 1) + more; n < manyDF {
 		return math.Sqrt(math.Max(beyondNormal(n)-beyondNormal(manyDF), 0)) // rounding errors, near manyDF
 	}
 	return 0

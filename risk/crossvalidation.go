@@ -11,6 +11,8 @@ import (
 type CrossValidation struct {
 	Mean, StdErr float64
 	Units        int
+	// Fold is the least number of observations that were left out together.
+	Fold int
 }
 
 // OverUnits is the mean of the errors of d observations, given by their sums over units: the mean over the units of

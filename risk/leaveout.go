@@ -95,13 +95,20 @@ func LeaveOneOutFromProbes(leverages *hutch.Leverages, loss LeftOut) (LeaveOneOu
 // row of a projection both together are too long by at most 6%, at h = 1/4.
 //
 // Squared residuals of few degrees of freedom also have [Terms.skewed].
-func (f Fitted) withFit(value, stdErr float64) (float64, float64) {
+//
+// Errors of folds of k observations have the noise of the others of their fold too, which adds k - 1 to these degrees.
+// Where the residuals have at most k degrees of freedom, (tr R)^2 / tr R^2 of R = I - J, the errors of a fold are no
+// function of them: the fits without it find other coordinates, and the errors count as of a projection that leaves k.
+func (f Fitted) withFit(value, stdErr float64, k int) (float64, float64) {
 	if math.IsNaN(value) {
 		return value, value
 	}
-	t, d := f.Terms, float64(f.observations())
+	t, d, fold := f.Terms, float64(f.observations()), float64(k)
+	if left := d - t.Divergence; t.Frobenius2 > 0 && left*left <= fold*(left-t.Divergence+t.Frobenius2) {
+		t.Divergence, t.Frobenius2 = d-fold, d-fold
+	}
 	if f.Loss == nil {
-		stdErr = math.Hypot(stdErr, value*t.skewed())
+		stdErr = math.Hypot(stdErr, value*t.skewed(max(fold-1, 0)))
 	}
 	df, optimism := t.Divergence, value-t.Residual/d
 	if l := f.Loss; l != nil && l.Likelihood {
@@ -115,8 +122,8 @@ func (f Fitted) withFit(value, stdErr float64) (float64, float64) {
 	return value, math.Hypot(stdErr, optimism*d/df*math.Sqrt(max(t.Frobenius2-df*df/d, 0))/(d-df))
 }
 
-func (f Fitted) gcv() (float64, float64) { return f.withFit(f.Criteria.GCV, f.Criteria.GCVStdErr) }
-func (f Fitted) alo() (float64, float64) { return f.withFit(f.Criteria.ALO, f.Criteria.ALOStdErr) }
+func (f Fitted) gcv() (float64, float64) { return f.withFit(f.Criteria.GCV, f.Criteria.GCVStdErr, 0) }
+func (f Fitted) alo() (float64, float64) { return f.withFit(f.Criteria.ALO, f.Criteria.ALOStdErr, 0) }
 
 // withoutUnits is a mean error of prediction of units that were left out, with the noise of the fit where these are
 // single observations: errors over groups have it, and those over few are widened by Student's distribution.
@@ -128,7 +135,7 @@ func (f Fitted) withoutUnits(c *CrossValidation) (float64, float64) {
 	if c.Units < f.observations() {
 		return value, stdErr * hutch.Widened(c.Units-1)
 	}
-	return f.withFit(value, stdErr)
+	return f.withFit(value, stdErr, c.Fold)
 }
 
 func (f Fitted) observations() int {

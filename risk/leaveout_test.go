@@ -145,3 +145,27 @@ func TestTheBarOfGCVIsFinite(t *testing.T) {
 		}
 	}
 }
+
+// The bar of errors of folds is that of a fit that leaves as many degrees of freedom as a fold has observations, where
+// this one leaves fewer, and also where it leaves none: single observations keep theirs, and so do those of fits that
+// shrink all residuals alike.
+func TestErrorsOfFoldsAreNoFunctionOfFewResiduals(t *testing.T) {
+	const d = 100.0
+	bar := func(df, frobenius2 float64, fold int) float64 {
+		_, bar := risk.CV.Rule().Value(risk.Fitted{
+			Terms: risk.Terms{D: d, Divergence: df, Frobenius2: frobenius2, Residual: 1},
+			CV:    &risk.CrossValidation{Mean: 2, StdErr: 0.3, Units: d, Fold: fold}})
+		return bar
+	}
+	for _, df := range []float64{91, 98, 99.9, 100} {
+		if few, as := bar(df, df, 10), bar(90, 90, 10); math.Abs(few/as-1) > 1e-12 || few > 2 {
+			t.Errorf("the bar of a projection on %g is %g, expected %g, of one on 90 of 100", df, few, as)
+		}
+	}
+	if few, as := bar(98, 98, 1), bar(90, 90, 1); !(few > 2*as) {
+		t.Errorf("single observations: the bar is %g where 2 degrees of freedom are left, %g where 10 are", few, as)
+	}
+	if shrunk, as := bar(98, 0.98*98, 10), bar(98, 0.98*98, 1); shrunk != as || shrunk > 0.5 {
+		t.Errorf("the bar of a fit that shrinks all alike is %g, expected %g", shrunk, as)
+	}
+}
