@@ -91,10 +91,7 @@ func (m *MonteCarlo) Run(ctx context.Context) (r *MonteCarloRun, err error) {
 	r.samples, r.repeats = r.ofSamples.First, r.ofRepeats.First
 	r.Tally.Speed.Begun = time.Now()
 	m.File.Every = syncEvery
-	r.log, err = m.File.open(func(line []byte) error {
-		_, err := r.take(line)
-		return err
-	})
+	r.log, err = m.File.open(r.read)
 	if err != nil {
 		return r, err
 	}
@@ -151,26 +148,35 @@ func (r *MonteCarloRun) compute(ctx context.Context) (err error) {
 	return nil
 }
 
-func (m *MonteCarloRun) take(line []byte) (SampleLine, error) {
+// read takes a line of the file, which is the next one.
+func (m *MonteCarloRun) read(line []byte) error {
 	r, err := ParseLine(line)
 	if err != nil {
-		return r, err
+		return err
 	}
-	want, counter, end := sampleAt(m.First+m.samples, 1, 0), &m.samples, m.ofSamples.End
+	want := sampleAt(m.First+m.samples, 1, 0)
 	if r.Repeat != nil {
-		want, counter, end = sampleAt(m.First, 0, m.repeats), &m.repeats, m.ofRepeats.End
+		want = sampleAt(m.First, 0, m.repeats)
 	}
 	if err := want.check(line); err != nil {
-		return r, err
+		return err
+	}
+	return m.take(r)
+}
+
+func (m *MonteCarloRun) take(r SampleLine) error {
+	counter, end := &m.samples, m.ofSamples.End
+	if r.Repeat != nil {
+		counter, end = &m.repeats, m.ofRepeats.End
 	}
 	if *counter++; *counter > end {
-		return r, nil
+		return nil
 	}
 	m.Tally.Add(r)
 	if m.Line != nil {
-		err = m.Line(r)
+		return m.Line(r)
 	}
-	return r, err
+	return nil
 }
 
 // collect writes a line for each risk, of a sample or of a repetition.
@@ -181,7 +187,7 @@ func (m *MonteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], again boo
 		}
 		r := SampleLine{Result: m.Template}
 		if again {
-			r.Repeat = &m.repeats
+			r.Repeat = new(m.repeats)
 		}
 		r.Warnings = slices.Clone(r.Warnings) // the template's, which all samples share
 		r.Sample = &risk.Index
@@ -193,12 +199,11 @@ func (m *MonteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], again boo
 		if err := m.log.WriteLine(text); err != nil {
 			return err
 		}
-		record, err := m.take(text)
-		if err != nil {
+		if err := m.take(r); err != nil {
 			return err
 		}
-		m.Tally.Speed.add(record)
-		if values, _ := m.Tally.Headline(); record.Repeat == nil && len(values) > 0 {
+		m.Tally.Speed.add(r)
+		if values, _ := m.Tally.Headline(); r.Repeat == nil && len(values) > 0 {
 			m.Mean.add(values[len(values)-1])
 		}
 		if m.Step != nil {
