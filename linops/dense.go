@@ -336,7 +336,7 @@ func (a *Dense) invert(dev array.Device, eta float64) array.Batch {
 		w[i*n+i]++
 	}
 	// The condition number needs no check: eta bounds that of I + eta G.
-	if !numerics.InvertUpper(blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: max(n, 1), Data: w}) {
+	if !numerics.InvertUpper(blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: max(n, 1), Data: w}, 0) {
 		return array.Batch{}
 	}
 	b := dev.Alloc(n, n)

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -111,19 +109,4 @@ func Invert(a *mat.SymDense) (condition float64) {
 		return math.Inf(1)
 	}
 	return root.Cond()
-}
-
-// InvertUpper replaces a symmetric positive definite matrix, of which the upper triangle is given, by all of its
-// inverse; false where a pivot is not positive.
-func InvertUpper(a blas64.Symmetric) bool {
-	root, ok := lapack64.Potrf(a)
-	if ok {
-		_, ok = lapack64.Potri(root)
-	}
-	for i := range a.N {
-		for j := range i {
-			a.Data[i*a.Stride+j] = a.Data[j*a.Stride+i]
-		}
-	}
-	return ok
 }

@@ -35,7 +35,7 @@ func positive(rng *rand.Rand, n int, mu float64) []float64 {
 
 func TestInvertUpper(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 2))
-	for _, n := range []int{1, 2, 40, 41, 77, 101, 137, 203} {
+	for _, n := range []int{1, 2, 40, 41, 77, 101, 137, 203, 301, 700} {
 		for _, mu := range []float64{1, 1e-6} {
 			a := positive(rng, n, mu)
 			inverse := append([]float64(nil), a...)
@@ -44,7 +44,7 @@ func TestInvertUpper(t *testing.T) {
 					inverse[i*n+j] = math.NaN() // only the upper triangle is given
 				}
 			}
-			if !numerics.InvertUpper(upperOf(n, inverse)) {
+			if !numerics.InvertUpper(upperOf(n, inverse), 0) {
 				t.Fatalf("n = %d, mu = %g: not positive definite", n, mu)
 			}
 			product := make([]float64, n*n)
@@ -65,7 +65,7 @@ func TestInvertUpper(t *testing.T) {
 					worst, limit)
 			}
 			a[(n-1)*n+n-1] = -1
-			if numerics.InvertUpper(upperOf(n, a)) {
+			if numerics.InvertUpper(upperOf(n, a), 0) {
 				t.Errorf("n = %d, mu = %g: a matrix with a negative eigenvalue was inverted", n, mu)
 			}
 		}

@@ -402,7 +402,7 @@ func (w *blockWork) invert(block, diagonal, mean []float64, rows []int32, of fac
 	for i := range size {
 		block[i*size+i] += add
 	}
-	if !numerics.InvertUpper(m) { // not finite
+	if !numerics.InvertUpper(m, 0) { // not finite
 		clear(block)
 		return
 	}

@@ -30,9 +30,9 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
 
 	"surepipe/internal/lists"
+	"surepipe/internal/numerics"
 	"surepipe/internal/parallel"
 )
 
@@ -305,7 +305,7 @@ func (a *Arrow) factor(ctx context.Context) error {
 		c.clear()
 	}
 	a.blocks = kept
-	folded(s, n, func(upper, lower float64) (float64, float64) { return upper + lower, 0 })
+	fold(s, n)
 	scale := make([]float64, n)
 	for j := range a.n {
 		for t := a.from[j]; t < a.to[j]; t++ {
@@ -323,43 +323,31 @@ func (a *Arrow) factor(ctx context.Context) error {
 	scaled := func() {
 		parallel.Ranges(n, 64, func(lo, hi int) {
 			for i := lo; i < hi; i++ {
-				for j := i; j < n; j++ {
+				for j := range n {
 					s[i*n+j] *= scale[i] * scale[j]
 				}
 			}
 		})
 	}
 	scaled()
-	sym := blas64.Symmetric{N: n, Stride: max(n, 1), Data: s, Uplo: blas.Upper}
-	root, ok := lapack64.Potrf(sym)
-	for i := range n {
-		ok = ok && s[i*n+i]*s[i*n+i] > least
-	}
-	if !ok {
-		return ErrSingular
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if _, ok := lapack64.Potri(root); !ok {
+	if !numerics.InvertUpper(blas64.Symmetric{N: n, Stride: max(n, 1), Data: s, Uplo: blas.Upper}, least) {
 		return ErrSingular
 	}
 	scaled()
-	folded(s, n, func(upper, _ float64) (float64, float64) { return upper, upper })
 	a.inverse = s
 	return nil
 }
 
-// folded replaces the entries above and below the diagonal of an n x n matrix, and those on it as both.
-func folded(s []float64, n int, f func(upper, lower float64) (above, below float64)) {
+// fold adds what is below the diagonal of an n x n matrix, and on it, to what is above, and leaves 0 below.
+func fold(s []float64, n int) {
 	const tile = 32
 	parallel.Ranges(n, tile, func(lo, hi int) {
 		for from := lo; from < n; from += tile {
 			for i := lo; i < hi; i++ {
 				for j := max(i, from); j < min(from+tile, n); j++ {
-					above, below := f(s[i*n+j], s[j*n+i])
-					s[j*n+i] = below
-					s[i*n+j] = above
+					sum := s[i*n+j] + s[j*n+i]
+					s[j*n+i] = 0
+					s[i*n+j] = sum
 				}
 			}
 		}

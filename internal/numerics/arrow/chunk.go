@@ -119,7 +119,7 @@ func (a *Arrow) invert(own []float64, i int, x blas64.General, w *rowWork) (inve
 	for t := a.er; t < q; t++ {
 		inverse.Data[t*q+t] += a.lambda
 	}
-	ok = numerics.InvertUpper(sym)
+	ok = numerics.InvertUpper(sym, 0)
 	for s := range q {
 		own = own[copy(own, inverse.Data[s*q+s:(s+1)*q]):]
 	}
@@ -175,7 +175,7 @@ func (a *Arrow) inColumn(c *chunk, j int) (from, to int) {
 // pairWork is the memory for the pairs of a column with others. It has of the column's entries in the chunk, in order:
 type pairWork struct {
 	u, y    []float64 // u_i in its coordinates, and the factor's part of y_ij
-	crosses []float64 // c_jj' of all entries j' of the row, from begin, plus the number of the row's first entry, on
+	crosses []float64 // c_jj' of the row's entries j' >= j, from begin, plus the number of the column's own entry, on
 	begin   []int
 
 	both             []pair // with every other column, one after the other
@@ -220,9 +220,9 @@ func (a *Arrow) takeProducts(c *chunk, j int, w *pairWork) {
 		i, e := int(a.row[s]), int(a.ent[s])
 		y = y[copy(y, c.y[(e-c.first)*a.q+a.er:(e-c.first+1)*a.q]):]
 		first, seen := a.ptr[i], a.ptr[i+1]-a.ptr[i]
-		w.begin = append(w.begin, len(w.crosses)-first)
-		w.crosses = append(w.crosses, c.c[c.at[i-c.lo]+(e-first)*seen:][:seen]...)
-		w.crosses[len(w.crosses)-seen+e-first] -= a.weight(e)
+		w.begin = append(w.begin, len(w.crosses)-e)
+		w.crosses = append(w.crosses, c.c[c.at[i-c.lo]+(e-first)*(seen+1):][:seen-(e-first)]...)
+		w.crosses[w.begin[s-begin]+e] -= a.weight(e)
 	}
 }
 
@@ -234,9 +234,10 @@ const atOnce = 256
 
 // complement adds what a chunk adds to the blocks (j, j') of B, where S = B + B* but for lambda: the columns see
 //
-//	-sum_i u_i (c_jj' u_i/2 + z_j' y_j)*,
+//	-sum_i u_i (z_j' y_j)*,
 //
-// with z for w z, c less w_ij where j' is j; and where j' >= j also -sum_i z_j z_j' A_i, half of it where j' is j.
+// with z for w z; and where j' >= j also -sum_i c_jj' u_i u_i*, with c less w_ij where j' is j, and -sum_i z_j z_j' A_i,
+// half of both where j' is j.
 func (a *Arrow) complement(s []float64, c *chunk, j int, w *pairWork) {
 	n := a.size()
 	width := a.to[j] - a.from[j]
@@ -251,6 +252,10 @@ func (a *Arrow) complement(s []float64, c *chunk, j int, w *pairWork) {
 			continue
 		}
 		block := blas64.General{Rows: width, Cols: wide, Stride: n, Data: s[a.off[j]*n+a.off[other]:]}
+		effect, half := max(a.ec-a.from[other], 0), 1.0
+		if other == j {
+			half = 0.5
+		}
 		for both := w.with(other); len(both) > 0; both = both[min(atOnce, len(both)):] {
 			some := both[:min(atOnce, len(both))]
 			left := general(len(some), width, grown(&w.left, len(some)*width))
@@ -259,10 +264,14 @@ func (a *Arrow) complement(s []float64, c *chunk, j int, w *pairWork) {
 				at := int(e.at)
 				copy(left.Data[r*width:][:width], w.u[at*width:])
 				dst := right.Data[r*wide:][:wide]
-				cross := w.crosses[w.begin[at]+int(e.other)]
-				floats.ScaleTo(dst, cross/2, a.u[int(e.row)*a.p+a.from[other]:][:wide])
-				dst = dst[max(a.ec-a.from[other], 0):] // without the effect
-				floats.AddScaled(dst, a.zeta[e.other], w.y[at*a.k:][:len(dst)])
+				factors := dst[effect:]
+				if other < j {
+					clear(dst[:effect])
+					floats.ScaleTo(factors, a.zeta[e.other], w.y[at*a.k:][:len(factors)])
+					continue
+				}
+				floats.ScaleTo(dst, half*w.crosses[w.begin[at]+int(e.other)], a.u[int(e.row)*a.p+a.from[other]:][:wide])
+				floats.AddScaled(factors, a.zeta[e.other], w.y[at*a.k:][:len(factors)])
 			}
 			blas64.Gemm(blas.Trans, blas.NoTrans, -1, left, right, 1, block)
 		}

@@ -108,7 +108,7 @@ func (a *Arrow) leverages(ctx context.Context, h []float64, triangles [][]float6
 	return nil
 }
 
-// forms sets t_j,j' in the rows in which both columns are seen, and adds z_j' (S_j'j^{-1} u_i) to b_j.
+// forms sets t_j,j', j' >= j, in the rows in which both columns are seen, and adds z_j' (S_j'j^{-1} u_i) to b_j.
 func (a *Arrow) forms(t, b []float64, c *chunk, j, other int, w *leverageWork) {
 	width, wide, size := a.to[j]-a.from[j], a.to[other]-a.from[other], a.size()
 	both := w.with(other)
@@ -131,7 +131,9 @@ func (a *Arrow) forms(t, b []float64, c *chunk, j, other int, w *leverageWork) {
 	skip := max(a.ec-a.from[other], 0)
 	for r, e := range both {
 		image := images.Data[r*wide : (r+1)*wide]
-		t[a.cross(c, e)] = floats.Dot(a.u[int(e.row)*a.p+a.from[other]:][:wide], image)
+		if other >= j {
+			t[a.cross(c, e)] = floats.Dot(a.u[int(e.row)*a.p+a.from[other]:][:wide], image)
+		}
 		floats.AddScaled(b[(int(e.one)-c.first)*a.k:][:wide-skip], a.zeta[e.other], image[skip:])
 	}
 }
@@ -173,6 +175,11 @@ func (a *Arrow) finish(h, t, b, e []float64, c *chunk, i int, w *leverageWork) {
 	}
 	own := general(seen, seen, c.c[c.at[i-c.lo]:c.at[i-c.lo+1]])
 	forms := general(seen, seen, t[c.at[i-c.lo]:c.at[i-c.lo+1]])
+	for r := range seen {
+		for s := range r {
+			forms.Data[r*seen+s] = forms.Data[s*seen+r]
+		}
+	}
 	y := blas64.General{Rows: seen, Cols: k, Stride: a.q, Data: c.y[from*a.q+a.er:]}
 	bs := general(seen, k, b[from*k:(from+seen)*k])
 	product := general(seen, seen, grown(&w.square, seen*seen))
