@@ -58,7 +58,8 @@ func invertUpper(a blas64.Symmetric, least float64) bool {
 		blas64.Trsm(blas.Left, blas.Trans, 1, root, b(n, hi-lo, 0, lo))
 	})
 	parallel.Ranges(rest, panelOfInverse, func(lo, hi int) {
-		blas64.Gemm(blas.Trans, blas.NoTrans, -1, b(n, hi-lo, 0, lo), b(n, rest-lo, 0, lo), 1, b(hi-lo, rest-lo, n+lo, lo))
+		left, right, to := b(n, hi-lo, 0, lo), b(n, rest-lo, 0, lo), b(hi-lo, rest-lo, n+lo, lo)
+		blas64.Gemm(blas.Trans, blas.NoTrans, -1, left, right, 1, to)
 	})
 	var done [2]bool
 	parallel.For(2, func(i int) {

@@ -236,8 +236,8 @@ const atOnce = 256
 //
 //	-sum_i u_i (z_j' y_j)*,
 //
-// with z for w z; and where j' >= j also -sum_i c_jj' u_i u_i*, with c less w_ij where j' is j, and -sum_i z_j z_j' A_i,
-// half of both where j' is j.
+// with z for w z; and where j' >= j also -sum_i (c_jj' u_i u_i* + z_j z_j' A_i), with c less w_ij where j' is j, and
+// half of it there.
 func (a *Arrow) complement(s []float64, c *chunk, j int, w *pairWork) {
 	n := a.size()
 	width := a.to[j] - a.from[j]
