@@ -127,26 +127,43 @@ func (r *coxRoot) Columns(x []float64, n int) {
 			clear(sum)
 			for b := r.fresh[k]; b < r.fresh[k+1]; b++ {
 				top, last := row(r.first[b]), r.first[b+1]-1
+				if last == r.first[b] {
+					r.alone(top, sum, b)
+					continue
+				}
 				for j, v := range top {
 					own[j] = r.theta[r.first[b]] * v
 				}
 				for at := r.first[b] + 1; at <= last; at++ {
 					r.tied(row(at), own, at)
 				}
-				if c := r.row[r.first[b]]; c > 0 {
-					before, own1 := c/r.before[b], c/r.own[b]
-					for j, s := range sum {
-						top[j] = before*s - own1*own[j]
-					}
-				} else {
-					clear(top)
-				}
-				for j, v := range own {
-					sum[j] += v
+				before, own1 := r.parts(b)
+				for j, s := range sum {
+					top[j] = before*s - own1*own[j]
+					sum[j] = s + own[j]
 				}
 			}
 		}
 	})
+}
+
+// parts are the factors of the sums before a block and over it in its first row.
+func (r *coxRoot) parts(b int) (before, own float64) {
+	if c := r.row[r.first[b]]; c > 0 {
+		return c / r.before[b], c / r.own[b]
+	}
+	return 0, 0
+}
+
+// alone is the row of a block of one observation, which it adds to the sums before it.
+func (r *coxRoot) alone(row, sum []float64, b int) {
+	theta := r.theta[r.first[b]]
+	before, own := r.parts(b)
+	sum = sum[:len(row)]
+	for j, v := range row {
+		s, t := sum[j], theta*v
+		row[j], sum[j] = before*s-own*t, s+t
+	}
 }
 
 // tied is the row of an observation in a block after its first, which it adds to the sums over those before it.

@@ -374,13 +374,13 @@ func (c *chords) adjoint(x []float64, v array.Batch) {
 const heldShare, mostHeld = 2, 256
 
 // hold makes the weights those of the loss at the solution, with the Gram matrix and the factor of
-// the support: the derivative needs them, and the next weight's chord steps begin with them. It does
+// the support: the derivative needs them, and the next weight's chord steps, or its first step, begin with them. It does
 // nothing where active sets do not solve the weighted problem.
 func (r *newtonOnLoss) hold(ctx context.Context) error {
 	slope, curve := r.now.Slope.ToHost(), r.now.Curve.ToHost()
 	root, flat := r.n.known.Whiten(slope, curve)
 	for i, w := range root {
-		if root[i] = math.Sqrt(w); flat[i] || !(root[i] > 0) {
+		if root[i] = math.Sqrt(w); (flat[i] || !(root[i] > 0)) && !r.chained() {
 			return r.dev.Err()
 		}
 	}
@@ -402,6 +402,11 @@ func (r *newtonOnLoss) hold(ctx context.Context) error {
 	held := newHeldWeights(r.dev, r.n.s.Family, r.observed, root)
 	r.drop()
 	r.held = held
+	if r.chained() {
+		if err := held.rootAt(r.n.known.Coupled, r.now.Z, r.y); err != nil {
+			return err
+		}
+	}
 	s := r.weighted()
 	if !Serves(s.Problem.R) {
 		return r.dev.Err()
@@ -419,7 +424,7 @@ func (r *newtonOnLoss) hold(ctx context.Context) error {
 	}
 	on := lists.Pick(b, set)
 	w.p.Start(on)
-	held.path.Kept = w
+	held.path.Kept, held.here = w, held.factor != nil
 	return r.dev.Err()
 }
 
@@ -429,6 +434,6 @@ func (r *newtonOnLoss) offer(at *engine.Point) {
 		return
 	}
 	if w, ok := r.held.path.Kept.(*workspace); ok {
-		at.Gram, at.Factored, at.Weights = w.gram, w.factored, r.held.host
+		at.Gram, at.Factored, at.Weights, at.Root = w.gram, w.factored, r.held.host, r.held.factor
 	}
 }

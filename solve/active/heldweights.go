@@ -31,6 +31,7 @@ type heldWeights struct {
 	value float64     // of the loss there
 	size  float64     // the norm of the loss's slope at 0
 	lent  bool        // the derivative at the solution has the factor
+	here  bool        // the factor below is that at the point where the solve goes on
 
 	// factor takes the place of the weights where that of the second derivative of the loss is in reach; else nil.
 	factor loss.Root
@@ -130,6 +131,14 @@ func (h *heldWeights) scales(s engine.Task, y array.Batch, norm2 float64) engine
 
 // Apart reports that the derivative has a factor of its own.
 func (h *heldWeights) Apart() bool { return !h.lent }
+
+// rootAt takes the factor of the second derivative of a loss. Chord steps do not serve then.
+func (h *heldWeights) rootAt(l loss.Coupled, z, y array.Batch) (err error) {
+	h.factor, err = l.Root(z, y)
+	h.inverse.Free()
+	h.inverse = array.Batch{}
+	return err
+}
 
 func newHeldWeights(dev array.Device, outer *engine.Family, y, root []float64) *heldWeights {
 	h := &heldWeights{outer: outer, y: y, family: &engine.Family{Moves: true}, root: dev.Alloc(1, len(root)),

@@ -157,7 +157,7 @@ func (n *reweighted) Solve(ctx context.Context, y array.Batch, from engine.From)
 		report(progress.Report{Stage: progress.Newton, Step: r.Convergence.Iterations,
 			Measure: r.Convergence.Optimality, Goal: r.Tol})
 		if done {
-			if r.n.s.Options.Point && r.n.known.Coupled == nil {
+			if r.n.s.Options.Point && (r.n.known.Coupled == nil || r.chained()) {
 				if err := r.hold(ctx); err != nil {
 					return nil, err
 				}
@@ -206,6 +206,9 @@ func (r *newtonOnLoss) start() error {
 			r.now, r.held.at, r.graded = r.held.at, nil, true
 			return r.dev.Err()
 		}
+	}
+	if r.held != nil {
+		r.held.here = false
 	}
 	for range 2 {
 		r.n.s.Problem.A.Forward(r.now.Z, r.now.B)
@@ -269,11 +272,14 @@ func (r *newtonOnLoss) weigh() error {
 		}
 		root[i], more[i] = math.Sqrt(c), c-curve
 	}
-	r.drop()
-	r.held = newHeldWeights(r.dev, r.n.s.Family, r.observed, root)
-	if err := r.factor(other, more); err != nil {
-		return err
+	if r.held == nil || !r.held.here {
+		r.drop()
+		r.held = newHeldWeights(r.dev, r.n.s.Family, r.observed, root)
+		if err := r.factor(other, more); err != nil {
+			return err
+		}
 	}
+	r.held.here = false
 	r.dev.Download(other, r.now.Z)
 	r.held.target(other, slope)
 	if sum := floats.Sum(other); (math.IsNaN(sum) || math.IsInf(sum, 0)) && !r.cut {
@@ -289,16 +295,18 @@ func (r *newtonOnLoss) weigh() error {
 // nothing, and where its curvature underflows, the diagonal above the second derivative serves again. A constant of
 // such a loss is not determined, and chord steps would lose it.
 func (r *newtonOnLoss) factor(curve, more []float64) (err error) {
-	h, p := r.held, r.n.s.Problem
-	a := linops.StructureOf(p.A)
-	if r.n.known.Chained && !r.cut && r.stalled == 0 && a.SparseRows == nil && a.Shifted == nil {
-		h.factor, err = r.n.known.Coupled.Root(r.now.Z, r.y)
-		h.inverse.Free()
-		h.inverse = array.Batch{}
+	if h, p := r.held, r.n.s.Problem; r.chained() && !r.cut && r.stalled == 0 {
+		return h.rootAt(r.n.known.Coupled, r.now.Z, r.y)
 	} else if blocks := blocksOf(p.Loss, p.A, r.now.Z, r.y, curve, more); blocks != nil {
 		h.factor = blocks
 	}
 	return err
+}
+
+// chained reports that the second derivative has a factor whose products take few operations, for columns in memory.
+func (r *newtonOnLoss) chained() bool {
+	a := linops.StructureOf(r.n.s.Problem.A)
+	return r.n.known.Chained && a.SparseRows == nil && a.Shifted == nil
 }
 
 func (r *newtonOnLoss) drop() {

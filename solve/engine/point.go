@@ -5,6 +5,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/loss"
 	"surepipe/prox"
 )
 
@@ -51,8 +52,10 @@ type Point struct {
 
 	// What follows is for solvers, which build a point and change its form.
 
-	// roots of those of the observations for which Gram and Factored are; nil for ones
+	// roots of those of the observations for which Gram and Factored are, nil for ones; and the factor of the second
+	// derivative in their place, nil where that is a diagonal
 	Weights []float64
+	Root    loss.Root
 	Method  Method            // to go on with; nil where the solution is as good as rounding errors allow
 	Options Options           // of the solve
 	Back    func(*Solution)   // sets the solution's B and MuHat from the point's; or nil
