@@ -3,6 +3,7 @@ package active
 import (
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -20,7 +21,7 @@ type heldWeights struct {
 	outer  *engine.Family // of the problem with the loss
 	y      []float64      // the observations
 	family *engine.Family // of the problems with the squared loss
-	root   array.Batch
+	root   *sharedRoot
 	host   []float64 // sqrt(w)
 	path   engine.Path
 
@@ -41,7 +42,7 @@ func (h *heldWeights) operator(a linops.Operator) linops.Operator {
 	if h.factor != nil {
 		return engine.NewRooted(a, h.factor)
 	}
-	return engine.NewWeightedRows(a, h.root, h.host, nil)
+	return engine.NewWeightedRows(a, h.root.Batch, h.host, nil)
 }
 
 // target replaces z by sqrt(w) z - l'/sqrt(w), with the slopes l'.
@@ -132,6 +133,37 @@ func (h *heldWeights) scales(s engine.Task, y array.Batch, norm2 float64) engine
 // Apart reports that the derivative has a factor of its own.
 func (h *heldWeights) Apart() bool { return !h.lent }
 
+// sharedRoot is sqrt(w), to which columns refer. The last of its users frees it.
+type sharedRoot struct {
+	array.Batch
+	more atomic.Int32 // users but one
+}
+
+func (r *sharedRoot) Release() {
+	if r.more.Add(-1) < 0 {
+		r.Free()
+	}
+}
+
+// lend leaves the derivative at a solution the workspace as it is. The path goes on with one that has the same columns.
+func (h *heldWeights) lend(at *engine.Point) {
+	w := h.path.Kept.(*workspace)
+	next := w.goOn()
+	if h.lent = next == nil; h.lent {
+		return
+	}
+	h.root.more.Add(1)
+	root, before := h.root, at.Free
+	h.path.Kept = next
+	at.Free = func() {
+		w.Release()
+		root.Release()
+		if before != nil {
+			before()
+		}
+	}
+}
+
 // rootAt takes the factor of the second derivative of a loss. Chord steps do not serve then.
 func (h *heldWeights) rootAt(l loss.Coupled, z, y array.Batch) (err error) {
 	h.factor, err = l.Root(z, y)
@@ -141,9 +173,9 @@ func (h *heldWeights) rootAt(l loss.Coupled, z, y array.Batch) (err error) {
 }
 
 func newHeldWeights(dev array.Device, outer *engine.Family, y, root []float64) *heldWeights {
-	h := &heldWeights{outer: outer, y: y, family: &engine.Family{Moves: true}, root: dev.Alloc(1, len(root)),
+	h := &heldWeights{outer: outer, y: y, family: &engine.Family{Moves: true}, root: &sharedRoot{Batch: dev.Alloc(1, len(root))},
 		host: slices.Clone(root)}
-	dev.Upload(h.root, h.host)
+	dev.Upload(h.root.Batch, h.host)
 	inverse := make([]float64, len(root))
 	for i, v := range root {
 		if inverse[i] = 1 / v; math.IsInf(inverse[i], 0) {
@@ -157,7 +189,8 @@ func newHeldWeights(dev array.Device, outer *engine.Family, y, root []float64) *
 
 func (h *heldWeights) Release() {
 	h.path.Release()
-	array.Free(h.root, h.inverse)
+	h.root.Release()
+	h.inverse.Free()
 	if h.at != nil {
 		h.at.Release()
 	}

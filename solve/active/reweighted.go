@@ -163,10 +163,10 @@ func (n *reweighted) Solve(ctx context.Context, y array.Batch, from engine.From)
 				}
 			}
 			if from.Path == nil || r.held == nil {
-				return r.solution()
+				return r.solution(false)
 			}
 			r.keep()
-			sol, err := r.solution()
+			sol, err := r.solution(true)
 			if err == nil {
 				from.Path.Kept, r.held = r.held, nil
 			}
@@ -427,7 +427,8 @@ func (r *newtonOnLoss) search(b array.Batch) (float64, error) {
 	})
 }
 
-func (r *newtonOnLoss) solution() (*engine.Solution, error) {
+// solution is that at the point, along a path or alone.
+func (r *newtonOnLoss) solution(along bool) (*engine.Solution, error) {
 	o, p := r.n.s.Options, r.n.s.Problem
 	sol := &engine.Solution{Convergence: r.Convergence, Choices: slices.Clone(o.Choices), B: r.now.B, MuHat: r.now.Z}
 	r.now.B, r.now.Z = array.Batch{}, array.Batch{}
@@ -450,8 +451,8 @@ func (r *newtonOnLoss) solution() (*engine.Solution, error) {
 		if err := sol.At.WhitenBy(sol.MuHat, by.Slope, by.Curve); err != nil {
 			return nil, err
 		}
-		if r.held != nil {
-			r.held.lent = sol.At.Factored != nil
+		if along && sol.At.Factored != nil {
+			r.held.lend(sol.At)
 		}
 	}
 	if err := r.dev.Sync(); err != nil {

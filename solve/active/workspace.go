@@ -93,6 +93,19 @@ func (w *workspace) Release() {
 	}
 }
 
+// goOn is what goes on in the place of w, which keeps its point, its factor and its columns. It is nil for groups.
+func (w *workspace) goOn() *workspace {
+	if w.separate == nil {
+		return nil
+	}
+	c := *w
+	c.place, c.set, c.parts = slices.Clone(w.place), slices.Clip(w.set), w.parts.Shared()
+	c.separate = w.separate.Clone()
+	c.p, c.at = c.separate, c.separate.Here()
+	w.hostB, w.hostZ, w.hostG = nil, nil, nil
+	return &c
+}
+
 // idleShare of the working set, and idleLeast coordinates more, may be inactive: a larger one is
 // given up, and the solve starts from b.
 const (

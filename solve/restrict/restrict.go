@@ -5,6 +5,7 @@ package restrict
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"surepipe/array"
 	"surepipe/internal/lists"
@@ -113,21 +114,28 @@ func Union(a, b []int) []int {
 	return slices.Compact(all)
 }
 
-// Columns are the columns of A at an increasing set of coordinates.
+// Columns are the columns of A at an increasing set of coordinates. The last of their users frees them.
 type Columns struct {
 	*Confined
-	Set []int
+	Set  []int
+	more atomic.Int32 // users but one
+}
+
+func (c *Columns) Release() {
+	if c.more.Add(-1) < 0 {
+		c.Confined.Release()
+	}
 }
 
 // columnsOf takes columns of A, by products where A has no way of its own.
 func columnsOf(dev array.Device, a linops.Operator, set []int) *Columns {
 	if c := Confine(dev, a, set); c != nil {
-		return &Columns{c, set}
+		return &Columns{Confined: c, Set: set}
 	}
 	_, dim := a.Dims()
 	t := space.Coordinates(dev, dim, set)
 	op, _ := linops.On(dev, a, t)
-	return &Columns{&Confined{Problem: engine.Problem{A: op, Device: dev}, Op: op, Set: t}, set}
+	return &Columns{Confined: &Confined{Problem: engine.Problem{A: op, Device: dev}, Op: op, Set: t}, Set: set}
 }
 
 // first are the columns of the first of several outcomes, where these are at hand, else all.
@@ -141,6 +149,15 @@ func (c *Columns) first(outcomes int) (a linops.Operator, set []int) {
 
 // Parts are columns of A that have come a few at a time.
 type Parts []*Columns
+
+// Shared are the same columns for another user.
+func (p *Parts) Shared() *Parts {
+	for _, c := range *p {
+		c.more.Add(1)
+	}
+	s := slices.Clone(*p)
+	return &s
+}
 
 func (p *Parts) Release() {
 	for _, c := range *p {

@@ -2,6 +2,7 @@ package faces
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -36,6 +37,16 @@ func (f *factor) grow(n int) {
 		copy(r[i*stride+i:i*stride+f.n], f.r[i*f.stride+i:i*f.stride+f.n])
 	}
 	f.r, f.stride = r, stride
+}
+
+// clone shares nothing that changes.
+func (f *factor) clone() factor {
+	c := factor{n: f.n, stride: f.stride, r: make([]float64, len(f.r)), held: slices.Clone(f.held),
+		y: slices.Clone(f.y), gram: slices.Clone(f.gram), yy: slices.Clone(f.yy)}
+	for i := range f.n {
+		copy(c.r[i*f.stride+i:i*f.stride+f.n], f.r[i*f.stride+i:i*f.stride+f.n])
+	}
+	return c
 }
 
 // append adds k columns: k_SN is n x k and k_NN is k x k, both row-major and overwritten. It returns

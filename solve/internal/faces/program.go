@@ -24,6 +24,18 @@ type Program struct {
 	dir, onColumns []float64
 }
 
+// Clone is the same problem at the same point. Both may be used at the same time, and one of them may be extended: the
+// Gram matrix, to which that only adds, is that of both.
+func (p *Program) Clone() *Program {
+	c := *p
+	c.B, c.Grad, c.in, c.active = slices.Clone(p.B), slices.Clone(p.Grad), slices.Clone(p.in), slices.Clone(p.active)
+	c.scale, c.top, c.image, c.wide = slices.Clone(p.scale), slices.Clone(p.top), nil, nil
+	c.W, c.Q, c.Positive = slices.Clone(p.W), slices.Clone(p.Q), slices.Clone(p.Positive)
+	c.sign, c.barred, c.dir, c.onColumns = slices.Clone(p.sign), slices.Clone(p.barred), nil, nil
+	c.f, c.columns, c.place = p.f.clone(), slices.Clone(p.columns), slices.Clone(p.place)
+	return &c
+}
+
 // Extend adds coordinates at b = 0 with a penalty and a gradient; the caller then fills in their rows
 // and columns of G by Set, and calls Ready.
 func (p *Program) Extend(more Penalty, grad []float64) {
