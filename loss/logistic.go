@@ -161,6 +161,27 @@ func (logistic) Least(y float64) float64 {
 // Gap is the relative entropy of y + u and 1/(1 + e^-z).
 func (logistic) Gap(u, off, z, y float64) float64 {
 	p, rest := probabilities(z)
+	return entropies(p, rest, u, off, z, y)
+}
+
+// gaps sets gap to those at u.
+func (logistic) gaps(gap, u, z, y []float64) {
+	for i, v := range z {
+		gap[i] = -math.Abs(v)
+	}
+	elementary.Exp(gap, gap)
+	for i, small := range gap {
+		more := 1 / (1 + small)
+		p, rest := more, small*more
+		if z[i] < 0 {
+			p, rest = rest, p
+		}
+		gap[i] = entropies(p, rest, u[i], u[i]-((1-y[i])*p-y[i]*rest), z[i], y[i])
+	}
+}
+
+// entropies is the relative entropy of y + u and p, with rest = 1 - p.
+func entropies(p, rest, u, off, z, y float64) float64 {
 	logP, logRest := 0.0, 0.0
 	if !isNear(off, p) {
 		logP = -softplus(-z)

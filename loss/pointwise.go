@@ -359,12 +359,26 @@ func (l *Pointwise) gap(u, z, y array.Batch) float64 {
 			return math.Inf(1)
 		}
 	}
-	return s.sum(func(s *scratch, from, to int) float64 {
-		s.l.each(nil, s.slope[from:to], nil, s.z[from:to], s.y[from:to])
-		return s.terms(from, to, func(s *scratch, i int, w float64) float64 {
-			u := s.value[i] / w
-			return w * s.l.f.Gap(u, u-s.slope[i], s.z[i], s.y[i])
-		})
+	return s.sum((*scratch).gaps)
+}
+
+// gaps adds the gaps of observations, with u in the place of values.
+func (s *scratch) gaps(from, to int) float64 {
+	l, z, y := s.l, s.z[from:to], s.y[from:to]
+	if f, ok := l.f.(interface {
+		gaps(gap, u, z, y []float64)
+	}); ok {
+		u := s.value[from:to]
+		for i := range u {
+			u[i] /= l.weight(from + i)
+		}
+		f.gaps(s.curve[from:to], u, z, y)
+		return s.terms(from, to, func(s *scratch, i int, w float64) float64 { return w * s.curve[i] })
+	}
+	l.each(nil, s.slope[from:to], nil, z, y)
+	return s.terms(from, to, func(s *scratch, i int, w float64) float64 {
+		u := s.value[i] / w
+		return w * s.l.f.Gap(u, u-s.slope[i], s.z[i], s.y[i])
 	})
 }
 

@@ -69,3 +69,13 @@ func (poisson) Gap(u, off, z, y float64) float64 {
 	}
 	return relativeEntropy(y+u, p, z, off)
 }
+
+// gaps sets gap to those at u.
+func (poisson) gaps(gap, u, z, y []float64) {
+	elementary.Exp(gap, z)
+	for i, p := range gap {
+		if !math.IsInf(p, 1) {
+			gap[i] = relativeEntropy(y[i]+u[i], p, z[i], u[i]-(p-y[i]))
+		}
+	}
+}

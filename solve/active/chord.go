@@ -430,7 +430,7 @@ func (r *newtonOnLoss) hold(ctx context.Context) error {
 
 // offer lets the derivative at the solution use the held weights' factor.
 func (r *newtonOnLoss) offer(at *engine.Point) {
-	if r.held == nil {
+	if r.held == nil || r.n.known.Coupled != nil && !r.held.here {
 		return
 	}
 	if w, ok := r.held.path.Kept.(*workspace); ok {
