@@ -68,8 +68,8 @@ func TestSeveralObservationsHaveTheGapsAndMeansOfEach(t *testing.T) {
 					// The slope is off by rounding errors of e^z.
 					error := 1e-12*want + 2e-15*math.Abs(off) + 1e-31*f.Mean(z)
 					if e := math.Abs(gap[i] - want); gap[i] != want && !(e <= error) {
-						t.Errorf("%s at z = %g, y = %g, off by %g: the gap is %g, expected %g", f.Name(), z, y, off, gap[i],
-							want)
+						t.Errorf("%s at z = %g, y = %g, off by %g: the gap is %g, expected %g", f.Name(), z, y, off,
+							gap[i], want)
 					}
 					if e := math.Abs(means[i] - f.Mean(z)); f.Name() == "logistic" && !(e <= 1e-15*f.Mean(z)) {
 						t.Errorf("the mean at z = %g is %g, expected %g", z, means[i], f.Mean(z))

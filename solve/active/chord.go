@@ -374,8 +374,8 @@ func (c *chords) adjoint(x []float64, v array.Batch) {
 const heldShare, mostHeld = 2, 256
 
 // hold makes the weights those of the loss at the solution, with the Gram matrix and the factor of
-// the support: the derivative needs them, and the next weight's chord steps, or its first step, begin with them. It does
-// nothing where active sets do not solve the weighted problem.
+// the support: the derivative needs them, and the next weight's chord steps, or its first step, begin with them. It
+// does nothing where active sets do not solve the weighted problem.
 func (r *newtonOnLoss) hold(ctx context.Context) error {
 	slope, curve := r.now.Slope.ToHost(), r.now.Curve.ToHost()
 	root, flat := r.n.known.Whiten(slope, curve)
@@ -434,6 +434,6 @@ func (r *newtonOnLoss) offer(at *engine.Point) {
 		return
 	}
 	if w, ok := r.held.path.Kept.(*workspace); ok {
-		at.Gram, at.Factored, at.Weights, at.Root = w.gram, w.factored, r.held.host, r.held.factor
+		at.Gram, at.Factored, at.Curved = w.gram, w.factored, engine.Curved{Roots: r.held.host, Factor: r.held.factor}
 	}
 }

@@ -173,8 +173,8 @@ func (h *heldWeights) rootAt(l loss.Coupled, z, y array.Batch) (err error) {
 }
 
 func newHeldWeights(dev array.Device, outer *engine.Family, y, root []float64) *heldWeights {
-	h := &heldWeights{outer: outer, y: y, family: &engine.Family{Moves: true}, root: &sharedRoot{Batch: dev.Alloc(1, len(root))},
-		host: slices.Clone(root)}
+	h := &heldWeights{outer: outer, y: y, family: &engine.Family{Moves: true},
+		root: &sharedRoot{Batch: dev.Alloc(1, len(root))}, host: slices.Clone(root)}
 	dev.Upload(h.root.Batch, h.host)
 	inverse := make([]float64, len(root))
 	for i, v := range root {

@@ -52,10 +52,7 @@ type Point struct {
 
 	// What follows is for solvers, which build a point and change its form.
 
-	// roots of those of the observations for which Gram and Factored are, nil for ones; and the factor of the second
-	// derivative in their place, nil where that is a diagonal
-	Weights []float64
-	Root    loss.Root
+	Curved  Curved            // the second derivative of the loss for which Gram and Factored are
 	Method  Method            // to go on with; nil where the solution is as good as rounding errors allow
 	Options Options           // of the solve
 	Back    func(*Solution)   // sets the solution's B and MuHat from the point's; or nil
@@ -65,6 +62,12 @@ type Point struct {
 	Free    func()            // frees it and the regularizer
 
 	lift func(b []float64) []float64 // by Embedded, of vectors on the host; nil before
+}
+
+// Curved is the second derivative of a loss: the roots of its diagonal, nil for ones, or a factor where it has more.
+type Curved struct {
+	Roots  []float64
+	Factor loss.Root
 }
 
 // rest is what a solve of r(K b) leaves beside b.

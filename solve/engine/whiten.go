@@ -69,7 +69,7 @@ func (at *Point) WhitenBy(z, slope, curve array.Batch) error {
 			before()
 		}
 	}
-	if !slices.Equal(at.Weights, root) {
+	if !slices.Equal(at.Curved.Roots, root) {
 		at.Gram, at.Factored = nil, nil
 	}
 	at.whitened(NewWeightedRows(p.A, roots, root, at.Op), y, misfit, most)
@@ -94,16 +94,16 @@ func (at *Point) whitened(op linops.Restricted, y, misfit []float64, largest flo
 // whitenCoupled is Whiten where the second derivative l^(2) = R*R is not diagonal. With M = E* (A* l^(2) A + Q) E the
 // matrix S = R A E M^+ E* A* R* has the trace and the Frobenius norm of A E M^+ E* A* l^(2), but not its diagonal.
 func (at *Point) whitenCoupled(l loss.Coupled, z array.Batch, largest float64) error {
-	if at.Root == nil {
+	if at.Curved.Factor == nil {
 		root, err := l.Root(z, at.Y)
 		if err != nil {
 			return err
 		}
-		at.Gram, at.Factored, at.Root = nil, nil, root
+		at.Gram, at.Factored, at.Curved.Factor = nil, nil, root
 	}
 	y := z.ToHost()
-	at.Root.Forward(y, y)
+	at.Curved.Factor.Forward(y, y)
 	at.Flat = true // A* of the misfit is not the gradient
-	at.whitened(newRooted(at.Problem.A, at.Root, at.Op), y, make([]float64, len(y)), largest)
+	at.whitened(newRooted(at.Problem.A, at.Curved.Factor, at.Op), y, make([]float64, len(y)), largest)
 	return nil
 }

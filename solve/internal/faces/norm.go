@@ -2,6 +2,7 @@ package faces
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas/blas64"
 
@@ -60,15 +61,17 @@ func (p *Program) Condition() float64 {
 	if len(p.active) == 0 {
 		return 1
 	}
-	most := 0.0
-	for _, j := range p.active {
-		row, sum := p.Gram(j), p.Q[j]*p.scale[j]
-		for _, i := range p.active {
-			sum += math.Abs(row[i]) * p.scale[i]
+	sums := make([]float64, len(p.active))
+	parallel.Ranges(len(p.active), parallel.Rows(len(p.active)), func(lo, hi int) {
+		for s, j := range p.active[lo:hi] {
+			row, sum := p.Gram(j), p.Q[j]*p.scale[j]
+			for _, i := range p.active {
+				sum += math.Abs(row[i]) * p.scale[i]
+			}
+			sums[lo+s] = sum * p.scale[j]
 		}
-		most = max(most, sum*p.scale[j])
-	}
-	return most * p.f.inverseNorm(len(p.active))
+	})
+	return slices.Max(sums) * p.f.inverseNorm(len(p.active))
 }
 
 // mostTries bounds the columns of the inverse that are tried.
