@@ -58,8 +58,9 @@ func Clusters(dev array.Device, p int, indptr, indices []int, sign []float64) Sp
 	average := func() Rows {
 		rows := Rows{indptr, lists.Map(short, func(j int32) int { return int(j) }), slices.Clone(entries)}
 		for i := range n {
+			root := 1 / math.Sqrt(float64(indptr[i+1]-indptr[i]))
 			for u := indptr[i]; u < indptr[i+1]; u++ {
-				rows.Values[u] *= root[i]
+				rows.Values[u] *= root
 			}
 		}
 		return rows

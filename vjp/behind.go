@@ -168,13 +168,17 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, r *place) (*line
 }
 
 // curvatureOn is the curvature on t. Of one of many coordinates, too many for the inverse that Newton's steps take, the
-// place goes before its factor is made.
+// place goes before its factor is made, and before that what the solve has left for reuse.
 func (r *place) curvatureOn(dev array.Device, k linops.Operator, t space.Space, eta float64) (prox.Curvature, error) {
+	large := t.Dim() > maxColumns
+	if large {
+		array.Trim(dev)
+	}
 	squares, ok := r.squares(t)
 	if !ok {
 		return pulledCurvature(dev, k, r, t, eta)
 	}
-	if t.Dim() > maxColumns {
+	if large {
 		r.release()
 		array.Trim(dev)
 	}

@@ -184,7 +184,7 @@ func denseOf(dev array.Device, q *mat.SymDense, t float64) (prox.Curvature, erro
 // pulledSquares are those of W K E, in the coordinates of the clusters, where K takes differences of pairs. Rows of
 // zeros are left out: ranges of rows are counted before they are written.
 func pulledSquares(w *prox.Squares, pairs *linops.Pairs, form space.Form, t space.Space) prox.Squares {
-	p := &pulled{w: w, pairs: pairs, average: t.Form().Average()}
+	p := &pulled{w: w, pairs: pairs}
 	if form.Kind == space.Subset {
 		p.set = form.Set
 	}
@@ -208,20 +208,23 @@ func pulledSquares(w *prox.Squares, pairs *linops.Pairs, form space.Form, t spac
 type size struct{ rows, entries int }
 
 type pulled struct {
-	w       *prox.Squares
-	pairs   *linops.Pairs
-	set     []int // the rows of K that W's columns are; nil for all
-	average space.Rows
-	of      []int32 // of a coordinate: its cluster, -1 for none
+	w     *prox.Squares
+	pairs *linops.Pairs
+	set   []int     // the rows of K that W's columns are; nil for all
+	of    []int32   // of a coordinate: its cluster, -1 for none
+	share []float64 // of a cluster: the entries of its vector
 }
 
 // number finds the clusters of the coordinates.
 func (p *pulled) number(t space.Space) {
-	dim, _ := t.Dims()
-	p.of = slices.Repeat([]int32{-1}, dim)
-	parallel.Ranges(len(p.average.Indptr)-1, parallel.Share, func(lo, hi int) {
+	dim, n := t.Dims()
+	p.of, p.share = slices.Repeat([]int32{-1}, dim), make([]float64, n)
+	average := t.Form().Average()
+	parallel.Ranges(n, parallel.Share, func(lo, hi int) {
 		for c := lo; c < hi; c++ {
-			for _, j := range p.average.Indices[p.average.Indptr[c]:p.average.Indptr[c+1]] {
+			set := average.Indices[average.Indptr[c]:average.Indptr[c+1]]
+			p.share[c] = average.Values[average.Indptr[c]]
+			for _, j := range set {
 				p.of[j] = int32(c)
 			}
 		}
@@ -237,7 +240,7 @@ func (p *pulled) some(lo, hi int, at size, out *prox.Squares) size {
 			return
 		}
 		c := p.of[j]
-		v *= p.average.Values[p.average.Indptr[c]]
+		v *= p.share[c]
 		if u := slices.Index(index, c); u >= 0 {
 			value[u] += v
 			return

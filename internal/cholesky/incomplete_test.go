@@ -107,6 +107,16 @@ func TestIncompleteKeepsPositive(t *testing.T) {
 // The vector instructions compute what the loops do.
 func TestLanes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
+	for count := range 20 {
+		from := lists.Make(count+1, func(int) float32 { return float32(rng.NormFloat64()) })
+		to := make([]float64, count+1)
+		widen(to, from[:count])
+		for i, got := range to {
+			if want := float64(from[i]); i < count && got != want || i == count && got != 0 {
+				t.Fatalf("%d numbers: %g and %g at %d", count, got, want, i)
+			}
+		}
+	}
 	numbers := func(n int) []float64 { return lists.Make(n, func(int) float64 { return rng.NormFloat64() }) }
 	for _, b := range []int{1, 2, 3} {
 		for count := range 6 {

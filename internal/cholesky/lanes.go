@@ -29,3 +29,9 @@ func gatherEach(x []float64, index []int32, value, v []float64, b int) {
 		}
 	}
 }
+
+func widenEach(to []float64, from []float32) {
+	for i, v := range from {
+		to[i] = float64(v)
+	}
+}

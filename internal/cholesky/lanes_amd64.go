@@ -15,6 +15,15 @@ func gather(x []float64, index []int32, value, v []float64, b int) {
 	lanes(x, index, value, v, b, gatherFMA, gatherFMA3, gatherEach)
 }
 
+// widen sets to = from.
+func widen(to []float64, from []float32) {
+	if !fast || len(from) < 4 {
+		widenEach(to, from)
+		return
+	}
+	widenFMA(&to[:len(from)][0], &from[0], len(from))
+}
+
 type (
 	loop   func(x []float64, index []int32, value, v []float64, b int)
 	kernel func(x *float64, index *int32, value *float64, count int, v *float64)
@@ -47,3 +56,8 @@ func scatterFMA3(x *float64, index *int32, value *float64, count int, v *float64
 
 //go:noescape
 func gatherFMA3(x *float64, index *int32, value *float64, count int, v *float64)
+
+// widenFMA takes at least four.
+//
+//go:noescape
+func widenFMA(to *float64, from *float32, count int)

@@ -140,3 +140,24 @@ entry:
 	VMOVUPD Y2, 64(R9)
 	VZEROUPPER
 	RET
+
+// func widenFMA(to *float64, from *float32, count int)
+TEXT ·widenFMA(SB), NOSPLIT, $0-24
+	MOVQ to+0(FP), DI
+	MOVQ from+8(FP), SI
+	MOVQ count+16(FP), R8
+	XORQ CX, CX
+	SUBQ $4, R8
+
+four:
+	VCVTPS2PD (SI)(CX*4), Y0
+	VMOVUPD Y0, (DI)(CX*8)
+	ADDQ $4, CX
+	CMPQ CX, R8
+	JLE  four
+
+	// The last four, of which some are done.
+	VCVTPS2PD (SI)(R8*4), Y0
+	VMOVUPD Y0, (DI)(R8*8)
+	VZEROUPPER
+	RET

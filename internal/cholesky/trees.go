@@ -108,9 +108,7 @@ func (p *segment) numbers(k int, room []float64) (index []int32, l, grown []floa
 	lo, hi := p.ptr[k-p.first], p.ptr[k-p.first+1]
 	short := p.short[lo*p.area : hi*p.area]
 	room = slices.Grow(room[:0], len(short))[:len(short)]
-	for u, v := range short {
-		room[u] = float64(v)
-	}
+	widen(room, short)
 	return p.index[lo:hi], room, room
 }
 

@@ -36,7 +36,8 @@ type run struct {
 	from rightSide
 	// A pilot is a run without a solution, for its Ritz values.
 	pilot bool
-	dst   array.Batch // sum of alpha A u; zero where it is not asked for
+	dst   array.Batch   // sum of alpha A u; zero where it is not asked for
+	own   []array.Batch // of t, q, ku and kt those that are not in dst
 	// r is the residual, u the direction, t a vector to work in, which is J r or (K + eta H) u, and
 	// q is A u, or A*A u in the memory of t.
 	r, u, t, q array.Batch
@@ -94,20 +95,31 @@ func (l *Iterated) of(w array.Batch) rightSide {
 }
 
 // newRun allocates the vectors of a run for right-hand sides. Where A*A is a product of its own the
-// run's outcome is sum, the solutions of the systems; else it is dst, their images under A.
-func (l *Iterated) newRun(dev array.Device, from rightSide, goal Goal, node float64) *run {
+// run's outcome is sum, the solutions of the systems, and dst has room for what only steps take; else it is dst, their
+// images under A.
+func (l *Iterated) newRun(dev array.Device, from rightSide, dst array.Batch, goal Goal, node float64) *run {
 	k := from.k
-	c := &run{l: l, dev: dev, goal: goal, from: from}
-	for _, b := range []*array.Batch{&c.r, &c.u, &c.t} {
-		*b = dev.Alloc(k, l.n)
+	c := &run{l: l, dev: dev, dst: dst, goal: goal, from: from, square: l.square}
+	c.r, c.u = dev.Alloc(k, l.n), dev.Alloc(k, l.n)
+	var room array.Batch
+	if c.square != nil && !dst.IsZero() && dst.Contiguous() {
+		room = dst.Reshape(1, k*dst.N())
 	}
+	steps := []*array.Batch{&c.t}
 	if !l.pre.flat() {
-		c.ku, c.kt = dev.Alloc(k, l.n), dev.Alloc(k, l.n)
+		steps = append(steps, &c.ku, &c.kt)
 	}
-	if c.square = l.square; c.square != nil {
-		c.q = c.t
-	} else {
+	for _, b := range steps {
+		if n := k * l.n; !room.IsZero() && n <= room.N() {
+			*b, room = room.Cols(0, n).Reshape(k, l.n), room.Cols(n, room.N())
+		} else {
+			*b = dev.Alloc(k, l.n)
+			c.own = append(c.own, *b)
+		}
+	}
+	if c.q = c.t; c.square == nil {
 		c.q = dev.Alloc(k, from.d)
+		c.own = append(c.own, c.q)
 	}
 	c.probes = make([]probe, k)
 	numbers := make([]float64, 6*k)
@@ -128,15 +140,13 @@ func (c *run) free() {
 
 // done frees what only steps take.
 func (c *run) done() {
-	if c.square == nil {
-		c.q.Free()
-	}
-	array.Free(c.u, c.t, c.ku, c.kt)
+	array.Free(append(c.own, c.u)...)
+	c.own = nil
 	c.q, c.u, c.t, c.ku, c.kt = array.Batch{}, array.Batch{}, array.Batch{}, array.Batch{}, array.Batch{}
 }
 
 func (c *run) iterate(ctx context.Context) error {
-	if !c.dst.IsZero() {
+	if !c.dst.IsZero() && c.square == nil {
 		c.dev.Fill(c.dst, 0)
 	}
 	if !c.pilot && c.square != nil {

@@ -137,14 +137,13 @@ func (s *Iterated) solve(ctx context.Context, dev array.Device, from rightSide, 
 			return nil, err
 		}
 	}
-	c := s.newRun(dev, from, goal, node)
+	c := s.newRun(dev, from, dst, goal, node)
 	done := false
 	defer func() {
 		if !done { // also where A panics
 			c.free()
 		}
 	}()
-	c.dst = dst
 	err := c.iterate(ctx)
 	done = err == nil
 	return c, err
@@ -206,7 +205,7 @@ func (s *Iterated) node(ctx context.Context, form float64) (float64, error) {
 	}}
 	from, free := s.signs(s.dev, signs)
 	defer free()
-	c := s.newRun(s.dev, from, Goal{Residual: implicitTol, Form: form}, 0)
+	c := s.newRun(s.dev, from, array.Batch{}, Goal{Residual: implicitTol, Form: form}, 0)
 	defer c.free()
 	c.pilot = true
 	if s.square == nil && s.pilot.images.IsZero() {

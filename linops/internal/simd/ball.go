@@ -96,12 +96,12 @@ func (s *BallStep) Advance(l *BallRow, row int, last bool) float64 {
 	return (sums[0] + sums[1]) + (sums[2] + sums[3])
 }
 
-// factor shortens a vector with this square to the radius.
+// factor shortens a vector with this square to the radius. Which vectors are longer is no branch: none foretells it.
 func (s *BallStep) factor(square float64) float64 {
-	if norm := math.Sqrt(square); !(norm <= s.Radius) {
-		return s.Radius / norm
+	if square == 0 {
+		return 1
 	}
-	return 1
+	return min(1, s.Radius/math.Sqrt(square))
 }
 
 // together projects the pairs of neighbours in Dst, whose squares are given.
