@@ -106,11 +106,16 @@ func (r *Risk) warnOfLikelihood(add func(k *warning.Kind, format string, args ..
 			"take it for a likelihood; standard errors of coefficients are by the residuals; choose by alo or cv",
 			ratio, r.LossTerms.Name)
 	}
-	if t := r.LossTerms; t != nil && t.Likelihood && t.Deviance <= leastDeviance*float64(r.D) {
+	if t := r.LossTerms; t.interpolates(r.D) && r.Converged {
 		add(warning.Interpolates, "the fit reproduces y, with a deviance of %.2g for %d observations: the %s loss "+
 			"then has next to no curvature, b is large and ill-determined, and leave-one-out is not reliable; raise "+
 			"the weight of the regularizer", t.Deviance, r.D, t.Name)
 	}
+}
+
+// interpolates reports that the fit reproduces y.
+func (t *LossTerms) interpolates(d int) bool {
+	return t != nil && t.Likelihood && t.Deviance <= leastDeviance*float64(d)
 }
 
 // Dispersion is the ratio of the variance of y about the fit, by the degrees of freedom that are left, to that of the
@@ -140,6 +145,11 @@ const overdispersed, overErrors, mostFitted = 1.5, 6, 0.25
 func (r *Risk) warnOfSolve(add func(k *warning.Kind, format string, args ...any)) {
 	switch {
 	case r.Converged:
+	case r.LossTerms.interpolates(r.D):
+		add(warning.NoFiniteFit, "not converged after %d iterations, and more do not help: the fit reproduces y, "+
+			"with a deviance of %.2g for %d observations, and its coefficients grow without bound as the penalty "+
+			"falls, as where a column orders the times of events or separates the classes; raise the weight of the "+
+			"regularizer, or leave that column out", r.Iterations, r.LossTerms.Deviance, r.D)
 	case r.Closed:
 		add(warning.NotConverged, "the closed form has an optimality of %.1e: X is ill-conditioned and b is not "+
 			"well determined", r.Optimality)

@@ -3,6 +3,7 @@ package study
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -38,7 +39,8 @@ func (t *Tally) Doubts() (all Notes) {
 		all.Add(warning.NoLeaveOneOut, "leave-one-out is known at %d of %d samples, and its mean is that of these "+
 			"alone; give --trace exact or more --queries", known, t.Samples)
 	}
-	if n := t.NotConverged - t.told[warning.Unverified.Code] - t.told[warning.NotSmooth.Code]; n > 0 {
+	if n := t.NotConverged - t.told[warning.Unverified.Code] - t.told[warning.NotSmooth.Code] -
+		t.told[warning.NoFiniteFit.Code]; n > 0 {
 		all.Add(warning.NotConverged, "%d of %d samples did not converge, and are included in the means above; "+
 			"raise --max-iter, or --tol if less accuracy is enough, or try another --solver", n, of)
 	}
@@ -109,7 +111,15 @@ func (r *Swept) Doubts() (all Notes) {
 	if doubted > 0 {
 		all.Add(warning.Unverified, doubtedText, doubted, s.Points, "points")
 	}
-	switch n := s.NotConverged - doubted; {
+	grow := points(func(l *SweepLine) bool {
+		return r.untrusted(l) && slices.ContainsFunc(l.Warnings, func(w pipeline.Warning) bool {
+			return w.Is(warning.NoFiniteFit)
+		})
+	})
+	if grow > 0 {
+		all.Add(warning.NoFiniteFit, "at %d of %d points %s", grow, s.Points, warning.NoFiniteFit.Samples)
+	}
+	switch n := s.NotConverged - doubted - grow; {
 	case n > 0 && r.Header.Exec != "":
 		all.Add(warning.NotSmooth, "at %d of %d points %s", n, s.Points, warning.NotSmooth.Samples)
 	case n > 0:

@@ -281,9 +281,6 @@ func (r *Swept) finish(ctx context.Context, log *Log, best, chosen pipeline.Swee
 	}
 	for i := range r.Lines {
 		line := &r.Lines[i]
-		if !line.Trusted() {
-			s.NotConverged++
-		}
 		if i < r.Total() && line.Loss != nil && (s.LeastLoss == nil || *line.Loss < *s.LeastLoss.Loss) {
 			s.LeastLoss = new(line.Minimum())
 		}
@@ -297,6 +294,11 @@ func (r *Swept) finish(ctx context.Context, log *Log, best, chosen pipeline.Swee
 		s.Chosen.InterceptResult = InterceptOf(j.Problem, chosen.Risk)
 	}
 	r.Summary = s
+	for i := range r.Lines {
+		if r.untrusted(&r.Lines[i]) {
+			r.Summary.NotConverged++
+		}
+	}
 	if r.Finish != nil {
 		if err := r.Finish(r); err != nil {
 			r.Summary = SweepSummary{}
@@ -304,6 +306,20 @@ func (r *Swept) finish(ctx context.Context, log *Log, best, chosen pipeline.Swee
 		}
 	}
 	return log.Write(r.Summary)
+}
+
+// untrusted says that a point is not to be trusted, unless it has not converged outside the grid, where the search for
+// the minimum ends at such a point.
+func (r *Swept) untrusted(line *SweepLine) bool {
+	if line.Trusted() {
+		return false
+	}
+	outside := false
+	for a, v := range line.Swept(r.Axes) {
+		w := r.Axes[a].Values
+		outside = outside || v < slices.Min(w) || v > slices.Max(w)
+	}
+	return !outside || line.Doubted() || line.Index == r.Summary.Minimizer.Index || line.Index == r.Summary.Chosen.Index
 }
 
 // answer is a point as it was computed again, with a certificate and all its probes, which points of the comparison

@@ -312,3 +312,18 @@ func TestGroupsUnderOtherLosses(t *testing.T) {
 		}
 	}
 }
+
+// A penalty that is next to none does not bound a coefficient either: the fit says what it is, not to go on.
+func TestCoxNearlyOrderedByAColumn(t *testing.T) {
+	rng, table := rand.New(rand.NewPCG(1, 7)), strings.Builder{}
+	table.WriteString("status,time,w,x\n")
+	for i := range 40 {
+		fmt.Fprintf(&table, "%d,%d,%g,%g\n", min(rng.IntN(4), 1), 1+i, -5*float64(i)-rng.Float64(), rng.NormFloat64())
+	}
+	status, _, stderr := command(t, "run", "--problem", "ridge", "--loss", "cox", "--data", text(t, "o.csv",
+		table.String()), "--response", "status", "--time", "time", "--lambda", "1e-12")
+	if status != exitNotConverged || !strings.Contains(stderr, "a column orders the times of events") ||
+		strings.Contains(stderr, "max-iter") {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+}

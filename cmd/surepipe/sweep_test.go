@@ -484,3 +484,17 @@ func noiseTable(t *testing.T) string {
 	}
 	return text(t, "noise.csv", table)
 }
+
+// A point beyond the grid that has not converged ends the search there, and is marked; one of the grid makes the exit
+// status 3.
+func TestAPointBeyondTheGridThatHasNotConverged(t *testing.T) {
+	for iterations, want := range map[string]int{"33": exitDone, "25": exitNotConverged} {
+		status, stdout, stderr := command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz",
+			"--solver", "fista", "--lambda", "30:200:4", "--criterion", "gcv", "--tol", "1e-4", "--max-iter", iterations)
+		if !strings.Contains(stdout, "refined  NOT CONVERGED") || status != want ||
+			strings.Contains(stderr, "did not converge") != (want != exitDone) ||
+			!strings.Contains(stderr, "less than at the minimizer, but is not to be trusted") {
+			t.Errorf("%s iterations: status %d, expected %d: %s\n%s", iterations, status, want, stderr, stdout)
+		}
+	}
+}

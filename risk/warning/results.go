@@ -5,6 +5,12 @@ var (
 	NotConverged = row(Kind{Code: "not-converged", Severity: Doubt, Hint: true,
 		Says: "out of iterations, or mu_hat may be off by more than 1% of sigma sqrt(d)",
 		Do:   "raise `--max-iter` or `--tol`, or change `--solver`"})
+	NoFiniteFit = row(Kind{Code: "no-finite-fit", Severity: Doubt,
+		Says: "with a likelihood: out of iterations on the way to infinite coefficients, where the fit reproduces y, " +
+			"as where a column orders the times of events or separates the classes, and the penalty is next to none",
+		Do: "raise `--lambda`, or leave the column out",
+		Samples: "the fit reproduces y and has not converged: coefficients grow without bound as the weight of the " +
+			"regularizer falls; raise it"})
 	DerivativeNotConverged = row(Kind{Code: "derivative-not-converged", Severity: Doubt, Hint: true,
 		Says: "conjugate gradients stopped short, or an unrolled derivative lags behind the fixed point's, in its " +
 			"trace or squared Frobenius norm",
