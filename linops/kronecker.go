@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -21,14 +22,15 @@ import (
 // vectors that A acts on, one after the other.
 type kronecker struct {
 	base
-	dev        array.Device
-	a          known
-	k          int
-	at         []int     // of the p k columns, increasing
-	s          []float64 // nil for ones
-	scale      array.Batch
-	rows, cols array.Index
-	outcomes   func() *outcomes // once for the same entries
+	dev      array.Device
+	a        known
+	k        int
+	at       []int     // of the p k columns, increasing
+	s        []float64 // nil for ones
+	scale    array.Batch
+	rows     *sharedIndex
+	cols     array.Index
+	outcomes func() *outcomes // once for the same entries
 }
 
 // Kronecker returns A (x) I for the k x k identity: the product of A with a p x k matrix B, row-major as all matrices.
@@ -41,12 +43,33 @@ func Kronecker(dev array.Device, a Operator, k, n int) Restricted {
 	if _, p := a.Dims(); k < 1 || n < 0 || n > p*k {
 		panic(fmt.Sprintf("linops: %d columns of Kronecker of %d columns with the %d x %d identity", n, p, k, k))
 	}
-	return newKronecker(dev, a, k, lists.Upto(n), nil)
+	return newKronecker(dev, a, k, lists.Upto(n), nil, nil)
 }
 
-func newKronecker(dev array.Device, a Operator, k int, at []int, scale []float64) *kronecker {
+// sharedIndex is that of the rows, which are many, of operators with other columns. The last of its users frees it.
+type sharedIndex struct {
+	array.Index
+	more atomic.Int32 // users but one
+}
+
+func (x *sharedIndex) Free() {
+	if x.more.Add(-1) < 0 {
+		x.Index.Free()
+	}
+}
+
+// use is the index for another user, or for no index that of the rows of a Kronecker product of d rows.
+func (x *sharedIndex) use(dev array.Device, d, k int) *sharedIndex {
+	if x == nil {
+		return &sharedIndex{Index: dev.NewIndex(byVector(lists.Upto(d*k), d, k))}
+	}
+	x.more.Add(1)
+	return x
+}
+
+func newKronecker(dev array.Device, a Operator, k int, at []int, scale []float64, rows *sharedIndex) *kronecker {
 	d, p := a.Dims()
-	c := &kronecker{dev: dev, a: know(a), k: k, at: at, s: scale, rows: dev.NewIndex(byVector(lists.Upto(d*k), d, k)),
+	c := &kronecker{dev: dev, a: know(a), k: k, at: at, s: scale, rows: rows.use(dev, d, k),
 		cols: dev.NewIndex(byVector(at, p, k))}
 	c.outcomes = sync.OnceValue(c.byOutcome)
 	c.base = base{name: "Kronecker", d: d * k, p: len(at), run: c.multiply}
@@ -99,10 +122,10 @@ func (c *kronecker) scaled(dev array.Device, s []float64) Restricted {
 		}
 	}
 	if inner == nil || c.s != nil || !c.whole() {
-		return newKronecker(dev, c.a.Operator, c.k, c.at, all)
+		return newKronecker(dev, c.a.Operator, c.k, c.at, all, c.rows)
 	}
 	a := inner(dev, lists.Make(len(all)/c.k, func(j int) float64 { return all[j*c.k] }))
-	of := newKronecker(dev, a, c.k, c.at, nil)
+	of := newKronecker(dev, a, c.k, c.at, nil, c.rows)
 	of.Own(a)
 	return of
 }
@@ -114,12 +137,17 @@ func (c *kronecker) unit(i int) float64 {
 	return c.s[i]
 }
 
-// entries are those of A on the host, nil where A is no matrix.
+// entries are those of A on the host, which the caller must not modify, nil where A is no matrix.
 func (c *kronecker) entries() *mat.Dense {
 	switch stored := c.a.s.Stored; {
 	case !c.a.s.Entries.Known || c.d == 0 || c.p == 0:
 		return nil
 	case c.a.s.Dense == nil && !stored.IsZero():
+		if stored.Contiguous() {
+			if all, host := stored.Reshape(1, stored.K()*stored.N()).HostRow(0); host {
+				return mat.NewDense(stored.K(), stored.N(), all)
+			}
+		}
 		return mat.NewDense(stored.K(), stored.N(), stored.ToHost())
 	}
 	return ToDense(c.dev, c.a.Operator)
@@ -133,7 +161,7 @@ func byVector(at []int, n, k int) []int {
 func (c *kronecker) multiply(w product.Direction, dst, x array.Batch) {
 	d, p := c.a.Dims()
 	dev, m := dst.Device(), x.K()
-	from, to := c.cols, c.rows
+	from, to := c.cols, c.rows.Index
 	n, out := p, d
 	if w == product.Adjoint {
 		from, to, n, out = to, from, out, n
@@ -357,7 +385,7 @@ func (c *kronecker) on(dev array.Device, t space.Space) Restricted {
 	if c.s != nil {
 		scale = lists.Pick(c.s, f.Set)
 	}
-	r := newKronecker(dev, a, c.k, at, scale)
+	r := newKronecker(dev, a, c.k, at, scale, c.rows)
 	r.Own(a)
 	if weigh := StructureOf(a).WeighRows; weigh != nil {
 		r.structure.WeighRows = func(w []float64) bool {
@@ -384,7 +412,7 @@ func (c *kronecker) pickRows(dev array.Device, rows []int) (Operator, func(), er
 	if err != nil {
 		return nil, nil, err
 	}
-	picked := newKronecker(dev, some, c.k, c.at, c.s)
+	picked := newKronecker(dev, some, c.k, c.at, c.s, nil)
 	return picked, func() { picked.Release(); free() }, nil
 }
 
