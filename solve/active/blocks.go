@@ -2,6 +2,7 @@ package active
 
 import (
 	"math"
+	"sync/atomic"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -18,7 +19,6 @@ const blockShare, flooredShare = 1e-6, 1e-14
 // blockRoots are upper triangular factors R of blocks of equal size, R*R = l^(2) + diag(more): a [loss.Root].
 type blockRoots struct {
 	each  int
-	dev   array.Device
 	roots []float64 // row-major, one after the other
 }
 
@@ -29,30 +29,23 @@ func blocksOf(l loss.Loss, a linops.Operator, z, y array.Batch, curve, more []fl
 	if known.Each == 0 || known.Coupled == nil || linops.StructureOf(a).Dense == nil {
 		return nil
 	}
-	r := &blockRoots{known.Each, z.Device(), make([]float64, d*known.Each)}
-	unit, v := make([]float64, d), z.Device().Alloc(1, d)
-	defer v.Free()
-	floor := flooredShare * floats.Max(curve)
-	for k := range r.each {
-		for i := range unit {
-			unit[i] = 0
-			if i%r.each == k {
-				unit[i] = 1
-			}
-		}
-		r.dev.Upload(v, unit)
-		known.Coupled.Product(v, v, z, y)
-		for i, h := range v.ToHost() {
-			if i%r.each == k {
-				h += more[i] + blockShare*curve[i] + floor
-			}
-			r.roots[i*r.each+k] = h
-		}
+	root, err := known.Coupled.Root(z, y)
+	if err != nil || root.Square() == nil {
+		return nil
 	}
-	for from := 0; from < len(r.roots); from += r.each * r.each {
-		if !factor(r.roots[from:][:r.each*r.each], r.each) {
-			return nil
+	r := &blockRoots{known.Each, root.Square()()}
+	floor := flooredShare * floats.Max(curve)
+	for i := range d {
+		r.roots[i*r.each+i%r.each] += more[i] + blockShare*curve[i] + floor
+	}
+	var singular atomic.Bool
+	r.blocks(func(root []float64, _ int) {
+		if !factor(root, r.each) {
+			singular.Store(true)
 		}
+	})
+	if singular.Load() {
+		return nil
 	}
 	return r
 }
