@@ -266,3 +266,39 @@ func TestErrorsOfNearlyDependentColumns(t *testing.T) {
 		}
 	}
 }
+
+// Noise that grows with the length of the rows is told by their leverages: no column and no fitted value shows it.
+func TestNoiseThatDependsOnTheLeverage(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	const d, n = 300, 40
+	for seed := range uint64(8) {
+		for _, uneven := range []bool{false, true} {
+			rng := rand.New(rand.NewPCG(seed, 3))
+			x, y := mat.NewDense(d, n, nil), make([]float64, d)
+			for i := range y {
+				length := math.Exp(0.3 * rng.NormFloat64())
+				for j := range n {
+					x.Set(i, j, length*rng.NormFloat64())
+					y[i] += x.At(i, j) / n
+				}
+				if !uneven {
+					length = 1
+				}
+				y[i] += length * length * rng.NormFloat64()
+			}
+			p, err := problems.New("lasso", dev, problems.Data{X: x, Y: y}, problems.Hyper{Lambda: problems.OfMax(0.5)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			full, err := p.FullModel(y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if u := full.Doubts().Uneven; u.Sure() != uneven || uneven && !(u.By == "leverage" && u.Greatest > 2*u.Least) {
+				t.Errorf("seed %d, uneven %t: %+v", seed, uneven, u)
+			}
+			p.Release()
+		}
+	}
+}

@@ -140,20 +140,21 @@ const keptBits = 30
 // Doubts looks at the residuals.
 func (m *FullModel) Doubts() (d Doubts) {
 	residual := m.residuals()
-	if floats.Norm(residual, math.Inf(1)) > leastResidual*floats.Norm(m.y, math.Inf(1)) {
-		d.Outliers = m.of.Outliers(residual)
-		if m.p.identified(0) && m.p.loss == nil {
-			squares := lists.Map(residual, func(v float64) float64 { return v * v })
-			d.Variance = noise.RangeOfSquares(squares, 1-stat.Mean(m.of.Leverages, nil))
-		}
+	if !(floats.Norm(residual, math.Inf(1)) > leastResidual*floats.Norm(m.y, math.Inf(1))) {
+		return Doubts{Column: -1}
+	}
+	d.Outliers = m.of.Outliers(residual)
+	if m.p.identified(0) && m.p.loss == nil {
+		squares := lists.Map(residual, func(v float64) float64 { return v * v })
+		d.Variance = noise.RangeOfSquares(squares, 1-stat.Mean(m.of.Leverages, nil))
 	}
 	d.Uneven, d.Column = m.uneven(residual)
 	return d
 }
 
-// uneven compares the variances of the residuals between fifths of the observations, by their weights, the fitted value
-// and each column ([noise.UnevenBy]). column is that by which they differ most, in whose units LeastAt and GreatestAt
-// are, or -1 for another.
+// uneven compares the variances of the residuals between fifths of the observations, by their weights, their leverages,
+// the fitted value and each column ([noise.UnevenBy]). column is that by which they differ most, in whose units LeastAt
+// and GreatestAt are, or -1 for another.
 func (m *FullModel) uneven(residual []float64) (u noise.Uneven, column int) {
 	p := m.p
 	fitted := floats.SubTo(make([]float64, p.D), m.y, residual)
@@ -165,7 +166,7 @@ func (m *FullModel) uneven(residual []float64) (u noise.Uneven, column int) {
 	for i, h := range m.of.Leverages {
 		residual[i] /= math.Sqrt(max(1-h, leastLeft))
 	}
-	n, w := 1+len(m.columns), loss.Weighing(p.loss)
+	n, w := 2+len(m.columns), loss.Weighing(p.loss)
 	if w != nil {
 		n++
 	}
@@ -175,6 +176,9 @@ func (m *FullModel) uneven(residual []float64) (u noise.Uneven, column int) {
 			if g.Fifths(noise.ByWeight, w); !yield(g) {
 				return
 			}
+		}
+		if g.Fifths(noise.ByLeverage, m.of.Leverages); !yield(g) {
+			return
 		}
 		g.Fifths(noise.ByFitted, fitted)
 		for k := 0; yield(g) && k < len(m.columns); k++ {

@@ -33,6 +33,7 @@ const (
 	ByColumn     = "column"
 	ByFitted     = "fitted value"
 	ByWeight     = "weight"
+	ByLeverage   = "leverage"
 )
 
 const (
