@@ -4,13 +4,15 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/dustin/go-humanize"
+	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -18,61 +20,58 @@ import (
 	reports "surepipe/progress"
 )
 
-// Line is a line on standard error for work that takes long: what is being computed, how far it
-// has come, for how long it has run and, where the rate tells, what is left. It is drawn anew a few
-// times a second, whatever the work does, so that it also shows that the program lives. It shows
-// nothing in the first second, or where standard error is not a terminal.
+// Line is a line on standard error for work that takes long: for how long it has run, how much of it is done, and what
+// is being computed. It is drawn anew a few times a second, whatever the work does, so that it also shows that the
+// program lives. It shows nothing in the first second, or where standard error is not a terminal.
 //
 // All methods may be called from any goroutine.
 type Line struct {
-	out   io.Writer // nil where nothing is shown
+	shown *progressbar.ProgressBar // nil where nothing is shown
 	width func() int
-	stop  chan struct{}
-	// restore gives the command its writers back.
-	restore func()
+	begun time.Time
+	// end stops the drawing and gives the command its writers back.
+	end func()
 
-	mu      sync.Mutex
-	started time.Time
-	// prefix begins the line. unit names what done of total counts, such as samples; text follows.
+	mu sync.Mutex
+	// prefix begins what is said. unit names what done of total counts, such as samples; text follows.
 	prefix, unit, text string
 	done, total        int
-	tasks              map[int]*task // of the samples in flight
-	drawn              int           // the length of the line on the terminal
+	at                 map[int]pipeline.Progress // of the samples in flight
 }
 
-const (
-	// patience is the time before the line appears, and redraw the time between two drawings.
-	patience = time.Second
-	redraw   = 250 * time.Millisecond
-)
+// patience is the time before the line appears, and redraw the time between two drawings.
+const patience, redraw = time.Second, 250 * time.Millisecond
 
-// New shows a line on the command's standard error. What the command writes meanwhile, to
-// its standard output too, goes past the line. The caller ends it by close.
+// New shows a line on the command's standard error. What the command writes meanwhile, to its standard output too, goes
+// past the line. The caller ends it by Close.
 func New(cmd *cobra.Command) *Line {
 	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	f, ok := stderr.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return &Line{}
 	}
-	p := &Line{out: f, started: time.Now(), stop: make(chan struct{}), tasks: map[int]*task{}}
+	p := on(f, time.Now())
+	p.width = func() int {
+		w, _, err := term.GetSize(int(f.Fd()))
+		if err != nil {
+			w = 80
+		}
+		return w
+	}
 	cmd.SetOut(beside{p, stdout})
 	cmd.SetErr(beside{p, stderr})
-	p.restore = func() {
+	stop := make(chan struct{})
+	p.end = sync.OnceFunc(func() {
 		cmd.SetOut(stdout)
 		cmd.SetErr(stderr)
-	}
-	p.width = func() int {
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
-			return w
-		}
-		return 80
-	}
+		close(stop)
+	})
 	go func() {
 		tick := time.NewTicker(redraw)
 		defer tick.Stop()
 		for {
 			select {
-			case <-p.stop:
+			case <-stop:
 				return
 			case now := <-tick.C:
 				p.draw(now)
@@ -81,6 +80,18 @@ func New(cmd *cobra.Command) *Line {
 	}()
 	return p
 }
+
+func on(w io.Writer, begun time.Time) *Line {
+	shown := progressbar.NewOptions(-1, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(barWidth),
+		progressbar.OptionSetTheme(progressbar.ThemeASCII), progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetElapsedTime(true), progressbar.OptionShowDescriptionAtLineEnd(),
+		progressbar.OptionSetSpinnerChangeInterval(0), progressbar.OptionUseANSICodes(true)) // draw draws, no goroutine
+	shown.StartWithoutRender()
+	return &Line{shown: shown, begun: begun, at: map[int]pipeline.Progress{}}
+}
+
+// barWidth is that of the bar, and beforeText what comes before the text at most, of an hour.
+const barWidth, beforeText = 20, barWidth + 25
 
 // Label sets what begins the line, and the name of what is counted.
 func (p *Line) Label(prefix, unit string) {
@@ -94,17 +105,11 @@ func (p *Line) Set(done, total, next int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done, p.total = done, total
-	for i := range p.tasks {
+	for i := range p.at {
 		if i < next {
-			delete(p.tasks, i)
+			delete(p.at, i)
 		}
 	}
-}
-
-func (p *Line) Count() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.done
 }
 
 func (p *Line) Describe(text string) {
@@ -115,32 +120,29 @@ func (p *Line) Describe(text string) {
 
 // follow takes note of a report. It is called in the loops of the computation.
 func (p *Line) follow(r pipeline.Progress) {
-	if p.out == nil {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r.Sample != preparation {
-		delete(p.tasks, preparation)
+		delete(p.at, preparation)
 	}
-	if p.tasks[r.Sample] == nil {
-		p.tasks[r.Sample] = &task{}
+	was := p.at[r.Sample]
+	if r.Report.Stage == reports.Probes || r.Report.Stage == reports.InnerSteps && was.Report.Stage != "" {
+		r.Report = was.Report // what they are a part of is more telling
 	}
-	p.tasks[r.Sample].note(time.Now(), r)
+	p.at[r.Sample] = r
 }
 
 // Follower is follow, or nil where nothing is shown.
 func (p *Line) Follower() func(pipeline.Progress) {
-	if p.out == nil {
+	if p.shown == nil {
 		return nil
 	}
 	return p.follow
 }
 
-// Preparing returns a context in which work for all samples is shown, until that on the first one
-// begins.
+// Preparing returns a context in which work for all samples is shown, until that on the first one begins.
 func (p *Line) Preparing(ctx context.Context) context.Context {
-	if p.out == nil {
+	if p.shown == nil {
 		return ctx
 	}
 	return reports.With(ctx, func(r reports.Report) { p.follow(pipeline.Progress{Sample: preparation, Report: r}) })
@@ -149,52 +151,44 @@ func (p *Line) Preparing(ctx context.Context) context.Context {
 // preparation stands for a sample in work that is done for all of them.
 const preparation = -1
 
-func (p *Line) line(now time.Time) string {
-	const width = 20
-	took := InWords(now.Sub(p.started))
-	parts := []string{p.prefix + took}
+// says is the text of the line: what is counted, and what the first sample in flight is at.
+func (p *Line) says() string {
+	var parts []string
 	if p.total > 0 {
-		n := width * p.done / p.total
-		parts[0] = fmt.Sprintf("%s[%s%s] %d of %d %s in %s", p.prefix, strings.Repeat("#", n),
-			strings.Repeat("-", width-n), p.done, p.total, p.unit, took)
+		parts = append(parts, fmt.Sprintf("%d of %d %s", p.done, p.total, p.unit))
 	}
 	if p.text != "" {
 		parts = append(parts, p.text)
 	}
-	first := math.MaxInt
-	for i := range p.tasks {
-		first = min(first, i)
-	}
-	if t := p.tasks[first]; t != nil {
-		what := t.line(now)
+	if len(p.at) > 0 {
+		first := slices.Min(slices.Collect(maps.Keys(p.at)))
+		what := doing(p.at[first])
 		if p.total > 0 && first != preparation {
 			what = fmt.Sprintf("%s %d: %s", strings.TrimSuffix(p.unit, "s"), first, what)
 		}
 		parts = append(parts, what)
 	}
-	return strings.Join(parts, "; ")
+	return p.prefix + strings.Join(parts, "; ")
 }
 
-// draw shows the line in place of the one before.
+// draw shows the line in place of the one before: with a bar while what is counted is not done.
 func (p *Line) draw(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now.Sub(p.started) < patience {
+	if now.Sub(p.begun) < patience {
 		return
 	}
-	text := []rune(p.line(now))
-	if most := p.width() - 1; len(text) > most && most > 3 {
-		text = append(text[:most-3], '.', '.', '.')
+	if p.done < p.total {
+		p.shown.ChangeMax(p.total)
+		p.shown.Set(p.done)
+	} else {
+		p.shown.ChangeMax(-1)
 	}
-	fmt.Fprintf(p.out, "\r%s%s", string(text), strings.Repeat(" ", max(p.drawn-len(text), 0)))
-	p.drawn = len(text)
-}
-
-func (p *Line) clear() {
-	if p.drawn > 0 {
-		fmt.Fprintf(p.out, "\r%s\r", strings.Repeat(" ", p.drawn))
-		p.drawn = 0
+	text := []rune(p.says())
+	if most := p.width() - beforeText; len(text) > most {
+		text = append(text[:max(most-3, 0)], '.', '.', '.')
 	}
+	p.shown.Describe(string(text))
 }
 
 // beside is a writer whose text may go to the same terminal: the line makes room for it.
@@ -207,59 +201,29 @@ type beside struct {
 func (b beside) Write(text []byte) (int, error) {
 	b.p.mu.Lock()
 	defer b.p.mu.Unlock()
-	b.p.clear()
+	b.p.shown.Clear()
 	return b.w.Write(text)
 }
 
 // Close removes the line for good. It may be called again.
 func (p *Line) Close() {
-	if p.out == nil {
+	if p.shown == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.clear()
-	if p.restore != nil {
-		p.restore()
-		p.restore = nil
-		close(p.stop)
-	}
+	p.shown.Clear()
+	p.end()
 }
 
-// task is the work on one sample.
-type task struct {
-	latest pipeline.Progress
-	stage  time.Time // when its stage began
-	trend  trend
-}
-
-func (t *task) note(now time.Time, p pipeline.Progress) {
-	was := t.latest.Report
-	t.latest.Done, t.latest.Total = p.Done, p.Total
-	switch r := p.Report; {
-	case r.Stage == reports.Probes, r.Stage == reports.InnerSteps && was.Stage != "":
-		return // what they are a part of is more telling
-	case r.Stage != was.Stage, r.Step < was.Step && r.Step <= 1:
-		t.stage, t.trend = now, trend{}
-	}
-	t.latest = p
-	t.trend.add(now, p.Report)
-}
-
-// line says what the sample is at.
-func (t *task) line(now time.Time) string {
+// doing says what a sample is at.
+func doing(at pipeline.Progress) string {
 	var parts []string
-	if p := t.latest; p.Total > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %d probes", p.Done, p.Total))
+	if at.Total > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d probes", at.Done, at.Total))
 	}
-	r := t.latest.Report
-	if r.Stage != "" {
-		parts = append(parts, phrase(r))
-	}
-	if left, where := t.left(now); left >= time.Second {
-		parts = append(parts, "about "+InWords(left)+" left "+where)
-	} else if d := now.Sub(t.stage); d >= 2*time.Second && r.Stage != "" {
-		parts = append(parts, "for "+InWords(d))
+	if at.Report.Stage != "" {
+		parts = append(parts, phrase(at.Report))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -286,7 +250,7 @@ func phrase(r reports.Report) string {
 	if r.Active > 0 {
 		name, goal = "residual", "goal"
 	}
-	if r.Goal > 0 {
+	if r.Goal > 0 && r.Measure > 0 {
 		text += fmt.Sprintf(", %s %.1e, %s %.1e", name, r.Measure, goal, r.Goal)
 	}
 	if r.Active > 1 {

@@ -7,7 +7,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"surepipe/cmd/surepipe/internal/bar"
 	"surepipe/internal/digits"
 	"surepipe/risk"
 	"surepipe/study"
@@ -66,7 +65,8 @@ func Remaining(t *study.Throughput, n int) string {
 	if t.Samples < least || n <= 0 {
 		return ""
 	}
-	return "about " + bar.InWords(t.Sampling/time.Duration(t.Samples)*time.Duration(n)) + " left for the samples, "
+	left := t.Sampling / time.Duration(t.Samples) * time.Duration(n)
+	return "about " + left.Round(time.Second).String() + " left for the samples, "
 }
 
 // Rates are the rates since the beginning, "" if nothing was computed.
