@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"surepipe/array"
+	"surepipe/internal/parallel"
 )
 
 // Signs are probes of random signs, +1 and -1, that need not exist as vectors: any part of them can
@@ -34,15 +35,27 @@ type Moments struct {
 // [Rademacher] calls number first+j, n being the length of dst's vectors.
 func RademacherPart(dst array.Batch, seed, sample uint64, first, from int) {
 	stream := splitMix(splitMix(0, seed), sample)
+	dev, n := dst.Device(), dst.N()
+	chunks := parallel.Parts(n, signChunk)
+	fill := func(x []float64, j, p int) { signsFrom(x, splitMix(stream, uint64(first+j)), from+p) }
+	if dst.K() == 0 {
+		return
+	}
+	if _, ok := dst.HostRow(0); ok {
+		parallel.For(dst.K()*chunks, func(i int) {
+			row, _ := dst.HostRow(i / chunks)
+			p := i % chunks * signChunk
+			fill(row[p:min(p+signChunk, n)], i/chunks, p)
+		})
+		return
+	}
 	chunk := signChunks.Get().(*[signChunk]float64)
 	defer signChunks.Put(chunk)
-	dev, n := dst.Device(), dst.N()
 	for j := range dst.K() {
-		probe, row := splitMix(stream, uint64(first+j)), dst.Rows(j, j+1)
 		for p := 0; p < n; p += signChunk {
 			values := chunk[:min(signChunk, n-p)]
-			signsFrom(values, probe, from+p)
-			dev.Upload(row.Cols(p, p+len(values)), values)
+			fill(values, j, p)
+			dev.Upload(dst.Rows(j, j+1).Cols(p, p+len(values)), values)
 		}
 	}
 }
