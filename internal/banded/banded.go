@@ -45,7 +45,10 @@ func New(k Rows, p int) *Saddle {
 			middle[i] += float64(j) / float64(len(columns))
 		}
 	}
-	sortBy(rows, middle)
+	byMiddle := func(a, b int32) int { return cmp.Compare(middle[a], middle[b]) }
+	if !slices.IsSortedFunc(rows, byMiddle) {
+		slices.SortStableFunc(rows, byMiddle)
+	}
 	place := make([]int32, p+q) // of the coordinates, then of K's rows
 	for j := 0; j < p || len(rows) > 0; {
 		next := j
@@ -69,14 +72,6 @@ func New(k Rows, p int) *Saddle {
 	s.above = make([]float64, (p+q)*s.width)
 	entries(func(at, to int, v float64) { s.above[at*s.width+to-at-1] += v })
 	return s
-}
-
-// sortBy sorts numbers of things by their keys, equal ones by their order.
-func sortBy[K cmp.Ordered](numbers []int32, key []K) {
-	by := func(a, b int32) int { return cmp.Compare(key[a], key[b]) }
-	if !slices.IsSortedFunc(numbers, by) {
-		slices.SortStableFunc(numbers, by)
-	}
 }
 
 // Width is the number of diagonals on either side of the main one.

@@ -15,18 +15,28 @@ type Stack struct {
 
 // NewStack orders the rows of M. It keeps them.
 func NewStack(m Rows, n int) *Stack {
-	s := &Stack{n: n, rows: m, order: make([]int32, 0, len(m.Indptr)-1)}
-	first := make([]int, len(m.Indptr)-1)
+	s := &Stack{n: n, rows: m}
+	first, next := make([]int, len(m.Indptr)-1), make([]int32, n+1) // the place of the next row with a first column
 	for i := range first {
 		columns := m.Indices[m.Indptr[i]:m.Indptr[i+1]]
 		if len(columns) == 0 {
+			first[i] = n
 			continue
 		}
 		first[i] = slices.Min(columns)
 		s.width = max(s.width, slices.Max(columns)-first[i])
-		s.order = append(s.order, int32(i))
+		next[first[i]+1]++
 	}
-	sortBy(s.order, first)
+	for j := range n {
+		next[j+1] += next[j]
+	}
+	s.order = make([]int32, next[n])
+	for i, j := range first {
+		if j < n {
+			s.order[next[j]] = int32(i)
+			next[j]++
+		}
+	}
 	return s
 }
 

@@ -140,12 +140,11 @@ type sparseStack struct {
 
 func (s *quadratic) stack() sparseStack {
 	d, dim := s.p.A.Dims()
-	all := space.Rows{Indptr: append([]int(nil), s.a.Indptr...)}
+	all := space.Rows{Indptr: append(make([]int, 0, len(s.a.Indptr)+len(s.k.Indptr)-1), s.a.Indptr...)}
 	for _, at := range s.k.Indptr[1:] {
 		all.Indptr = append(all.Indptr, len(s.a.Indices)+at)
 	}
-	all.Indices = append(append(make([]int, 0, len(s.a.Indices)+len(s.k.Indices)), s.a.Indices...), s.k.Indices...)
-	all.Values = append(append(make([]float64, 0, len(all.Indices)), s.a.Values...), s.k.Values...)
+	all.Indices, all.Values = slices.Concat(s.a.Indices, s.k.Indices), slices.Concat(s.a.Values, s.k.Values)
 	st := sparseStack{d: d, dim: dim, rows: all, single: true}
 	for i := range d {
 		st.single = st.single && all.Indptr[i+1]-all.Indptr[i] <= 1

@@ -5,6 +5,7 @@ import (
 
 	"surepipe/internal/dataio/ndarray"
 	"surepipe/internal/noise"
+	"surepipe/internal/parallel"
 	"surepipe/problems"
 	"surepipe/problems/spec"
 	"surepipe/risk/warning"
@@ -59,11 +60,18 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 			}
 		}
 	case sequence:
-		serial := noise.Serial(y)
+		var serial float64
+		parallel.For(2, func(i int) {
+			if i == 0 {
+				serial = noise.Serial(y)
+			} else {
+				u = noise.UnevenSequence(y)
+			}
+		})
 		if r.noteSerial(serial); serial == 0 {
 			known = noise.RangeOfSequence(y)
 		}
-		if u = noise.UnevenSequence(y); u.By == "" {
+		if u.By == "" {
 			at, share := noise.Outliers(y)
 			r.noteOutliers(y, []int{len(y)}, at, share, "leave wrong values out (--missing drop estimates empty "+
 				"ones)")
