@@ -60,14 +60,8 @@ func (r *Request) notePixels(data problems.Data, sigma2 float64) {
 			}
 		}
 	case sequence:
-		var serial float64
-		parallel.For(2, func(i int) {
-			if i == 0 {
-				serial = noise.Serial(y)
-			} else {
-				u = noise.UnevenSequence(y)
-			}
-		})
+		serial, uneven := serialAndUneven(y)
+		u = uneven
 		if r.noteSerial(serial); serial == 0 {
 			known = noise.RangeOfSequence(y)
 		}
@@ -210,6 +204,18 @@ func (r *Request) noteOutlying(y []float64, shape, at []int, share float64, from
 			"criteria choose fits that follow them; %s", len(at), y[at[0]],
 			ndarray.PlaceString(at[0], shape), from, share, sigma2, do))
 	}
+}
+
+// serialAndUneven looks for both at the same time.
+func serialAndUneven(y []float64) (serial float64, u noise.Uneven) {
+	parallel.For(2, func(i int) {
+		if i == 0 {
+			serial = noise.Serial(y)
+		} else {
+			u = noise.UnevenSequence(y)
+		}
+	})
+	return serial, u
 }
 
 // noteMatrix is notePixels for a matrix of low rank.
