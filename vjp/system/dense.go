@@ -1,8 +1,10 @@
 package system
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -41,8 +43,8 @@ func Diagonal(q []float64) []float64 {
 	return full
 }
 
-// root is W with W*W = Q, from the eigenvalues of Q, or from its diagonal where Q is diagonal; nil
-// where Q is 0.
+// root is W with W*W = Q, from the eigenvalues of Q scaled to a diagonal of ones, or from its diagonal where Q is
+// diagonal; nil where Q is 0. Eigenvalues that are rounding errors are 0: their roots may exceed what M has there.
 func root(q []float64, n int) (*mat.Dense, error) {
 	if q == nil {
 		return nil, nil
@@ -53,12 +55,24 @@ func root(q []float64, n int) (*mat.Dense, error) {
 		}
 		return mat.DenseCopyOf(mat.NewDiagDense(n, d)), nil
 	}
-	values, v, err := spectrum(q, n)
+	scaled, sizes := make([]float64, n*n), make([]float64, n)
+	for i := range sizes {
+		sizes[i] = cmp.Or(math.Sqrt(max(q[i*n+i], 0)), 1)
+	}
+	for i, v := range q {
+		scaled[i] = v / sizes[i/n] / sizes[i%n]
+	}
+	values, v, err := spectrum(scaled, n)
 	if err != nil {
 		return nil, err
 	}
-	w := mat.NewDense(n, n, nil)
-	w.Apply(func(i, c int, _ float64) float64 { return math.Sqrt(max(values[i], 0)) * v.At(c, i) }, w)
+	w, least := mat.NewDense(n, n, nil), float64(n)*0x1p-52*slices.Max(values)
+	w.Apply(func(i, c int, _ float64) float64 {
+		if values[i] <= least {
+			return 0
+		}
+		return math.Sqrt(values[i]) * v.At(c, i) * sizes[c]
+	}, w)
 	return w, nil
 }
 

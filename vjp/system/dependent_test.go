@@ -76,3 +76,39 @@ func TestColumnsInTheSpanOfOthers(t *testing.T) {
 		s.Release()
 	}
 }
+
+// The null space of a large curvature, which is known by its entries alone, has no curvature from their rounding
+// errors: of squares behind differences at weights near 1e18 the constants and straight lines are left, however small A
+// is there.
+func TestRoundingErrorsOfACurvatureAreNone(t *testing.T) {
+	dev := array.NewHost()
+	for _, n := range []int{4, 5, 6, 8} {
+		for _, weight := range []float64{1e17, 0.3e18, 1.23e18, 3.3e18} {
+			k := mat.NewDense(n-2, n, nil)
+			for i := range n - 2 {
+				k.Set(i, i, 1)
+				k.Set(i, i+1, -2)
+				k.Set(i, i+2, 1)
+			}
+			var q mat.Dense
+			q.Mul(k.T(), k)
+			q.Scale(weight, &q)
+			x := mat.NewDense(2, n, nil)
+			x.Set(0, 0, 8.1e8)
+			x.Set(1, 0, 8.1e8)
+			x.Set(0, n-1, 0.76)
+			a, on := linops.NewDense(dev, x), space.All(n)
+			m, _ := linops.On(dev, a, on)
+			s, fit, err := system.Factor(context.Background(), dev, system.Equations{M: m, Space: on,
+				Q: q.RawMatrix().Data, Norm: 1.2e9, Certain: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if trace := s.Closed().Trace; math.Abs(trace-2) > 1e-3 {
+				t.Errorf("%d columns, weight %g: the trace%s is %g, expected 2", n, weight, fit.By, trace)
+			}
+			s.Release()
+			a.Release()
+		}
+	}
+}
