@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -102,4 +103,28 @@ func Example() {
 	f.Solve(x, make([]float64, 2), make([]float64, 6))
 	fmt.Printf("%.1f\n", x)
 	// Output: [-0.8 1.4 3.6 5.8]
+}
+
+// A right-hand side takes hardly any memory but the caller's: none for the numbers under way.
+func TestSolveTakesTheMemoryThatItIsGiven(t *testing.T) {
+	const n, times = 100, 100
+	k := differences(n, 2)
+	d := make([]float64, n-2)
+	for i := range d {
+		d[i] = 1
+	}
+	var f banded.LU
+	if !banded.New(k, n).Factorize(&f, nil, d) {
+		t.Fatal("not factorized")
+	}
+	x, z, work := make([]float64, n), make([]float64, n-2), make([]float64, 2*n-2)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range times {
+		f.Solve(x, z, work)
+	}
+	runtime.ReadMemStats(&after)
+	if taken := (after.TotalAlloc - before.TotalAlloc) / times; taken > 512 {
+		t.Errorf("a solve takes %d bytes", taken)
+	}
 }

@@ -1,6 +1,10 @@
 package banded
 
-import "math"
+import (
+	"math"
+
+	"surepipe/internal/lists"
+)
 
 // end is what is eliminated from one end: columns 0 to n-1 by rows 0 to n+left-1, counted from there. The rows that are
 // left have entries in the next 2 width columns.
@@ -101,13 +105,17 @@ func (e *end) enter(row []float64, i int, c, d []float64) {
 	}
 }
 
-// atATime is the number of rows whose right-hand sides are taken from their places at a time.
+// atATime is the number of rows whose right-hand sides are taken from their places at a time, and window holds these
+// and their neighbours without memory from the heap, unless the band is wider than most.
 const atATime = 512
+
+type window [atATime + 2*MostWidth]float64
 
 // forward solves with the lower triangle: n numbers go to y, and those that are left to the middle.
 func (e *end) forward(y, x, z, middle []float64) {
 	w := e.width
-	v := make([]float64, atATime+w)
+	var room window
+	v := lists.Resize(room[:], atATime+w)
 	e.gather(v[:min(w, e.n+e.left)], 0, x, z)
 	for lo := 0; lo < e.n; lo += atATime {
 		n := min(atATime, e.n-lo)
@@ -132,7 +140,8 @@ func (e *end) forward(y, x, z, middle []float64) {
 // backward solves with the upper triangle, given the solution in the middle.
 func (e *end) backward(y, x, z, middle []float64) {
 	w, stride := 2*e.width, 2*e.width+1
-	v := make([]float64, atATime+w)
+	var room window
+	v := lists.Resize(room[:], atATime+w)
 	for i := range min(w, len(middle)) {
 		v[i] = middle[e.inMiddle(i, len(middle))]
 	}
