@@ -58,7 +58,7 @@ var needs = map[Problem]func(s sides, o *Options) float64{
 	},
 	RobustPCA: func(s sides, _ *Options) float64 { return 110*s.d + min(400*s.d, 10.5e6) + 70e3 },
 	TV1D:      func(s sides, _ *Options) float64 { return 54*s.d + 30e3 },
-	Trend:     func(s sides, _ *Options) float64 { return 260*s.d + 140e3 },
+	Trend:     func(s sides, _ *Options) float64 { return 260*s.d + 50e3 },
 	Whittaker: func(s sides, _ *Options) float64 { return 82*s.d + 25e3 },
 	TV2D: func(s sides, o *Options) float64 {
 		exact := 8*math.Pow(min(s.d, 450), 2) + 60e3
@@ -102,7 +102,7 @@ func grouped(s sides, o *Options) float64 {
 // matrices, which small images behind operators have, and large ones whose penalties have parts.
 func ofSpec(spec *problems.Spec) func(s sides, o *Options) float64 {
 	return func(s sides, o *Options) float64 {
-		need := dense(s, o) + 100*s.d + 160e3
+		need := dense(s, o) + 100*s.d + 100e3
 		switch d2 := s.d * s.d; {
 		case spec == nil || spec.Regression() || spec.Plain() && spec.Terms() == 0:
 			if s.m < s.n {
