@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/lists"
+	"surepipe/internal/numerics"
 )
 
 // ErrGroupDetermines says that a group of observations determines a direction of its own fit, whatever its values
@@ -63,7 +64,7 @@ func (b *Block) factorize(s blas64.Symmetric) error {
 	norm, ok := columnSum(s), false
 	b.chol = blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: s.N, Data: s.Data, Stride: s.Stride}
 	if b.small() {
-		ok = factorSmall(s)
+		ok = numerics.FactorSmall(s.Data, s.N) // the rows are next to each other
 	} else {
 		_, ok = lapack64.Potrf(s)
 	}
@@ -86,45 +87,6 @@ const mostSmall = 12
 
 func (b *Block) small() bool { return b.chol.N <= mostSmall }
 
-// factorSmall replaces the upper triangle of a matrix by R with R*R = it, and reports whether it is positive definite.
-func factorSmall(s blas64.Symmetric) bool {
-	for i := range s.N {
-		row := s.Data[i*s.Stride:][:s.N]
-		for k := range i {
-			above := s.Data[k*s.Stride:][:s.N]
-			for j := i; j < len(row); j++ {
-				row[j] -= above[i] * above[j]
-			}
-		}
-		if !(row[i] > 0) {
-			return false
-		}
-		root := math.Sqrt(row[i])
-		for j := i; j < len(row); j++ {
-			row[j] /= root
-		}
-	}
-	return true
-}
-
-// solveSmall replaces x by (R*R)^{-1} x.
-func solveSmall(r blas64.Triangular, x []float64) {
-	for i := range x {
-		row := r.Data[i*r.Stride:][:r.N]
-		x[i] /= row[i]
-		for j := i + 1; j < len(x); j++ {
-			x[j] -= row[j] * x[i]
-		}
-	}
-	for i := len(x) - 1; i >= 0; i-- {
-		row := r.Data[i*r.Stride:][:r.N]
-		for j := i + 1; j < len(x); j++ {
-			x[i] -= row[j] * x[j]
-		}
-		x[i] /= row[i]
-	}
-}
-
 // columnSum is the largest sum of a column's absolute values, of the upper triangle, without memory: blocks are small.
 func columnSum(s blas64.Symmetric) (most float64) {
 	for i := range s.N {
@@ -143,7 +105,8 @@ func columnSum(s blas64.Symmetric) (most float64) {
 // solve replaces x by the factored matrix's inverse times x.
 func (b *Block) solve(x []float64) {
 	if b.small() {
-		solveSmall(b.chol, x)
+		numerics.SolveSmallAdjoint(b.chol.Data, x)
+		numerics.SolveSmall(b.chol.Data, x)
 		return
 	}
 	lapack64.Potrs(b.chol, blas64.General{Rows: len(x), Cols: 1, Stride: 1, Data: x})

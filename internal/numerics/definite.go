@@ -71,6 +71,52 @@ func RidgedCholesky(a blas64.Symmetric, least, cut float64, assemble func(ridge 
 	return ridge, false
 }
 
+// FactorSmall replaces a symmetric n x n matrix, row-major, by the upper triangular R with R*R = it, and reports
+// whether it is positive definite. It serves where a call of LAPACK takes longer than the operations.
+func FactorSmall(h []float64, n int) bool {
+	for i := range n {
+		row := h[i*n:][:n]
+		for k := range i {
+			above := h[k*n:][:n]
+			for j := i; j < len(row); j++ {
+				row[j] -= above[i] * above[j]
+			}
+			row[k] = 0
+		}
+		if !(row[i] > 0) {
+			return false
+		}
+		root := math.Sqrt(row[i])
+		for j := i; j < len(row); j++ {
+			row[j] /= root
+		}
+	}
+	return true
+}
+
+// SolveSmall replaces x by R^{-1} x, of an upper triangular R of [FactorSmall], and SolveSmallAdjoint by R*^{-1} x.
+func SolveSmall(r, x []float64) {
+	n := len(x)
+	for i := n - 1; i >= 0; i-- {
+		row := r[i*n:][:n]
+		for j := i + 1; j < len(row); j++ {
+			x[i] -= row[j] * x[j]
+		}
+		x[i] /= row[i]
+	}
+}
+
+func SolveSmallAdjoint(r, x []float64) {
+	n := len(x)
+	for i := range n {
+		row := r[i*n:][:n]
+		x[i] /= row[i]
+		for j := i + 1; j < len(row); j++ {
+			x[j] -= row[j] * x[i]
+		}
+	}
+}
+
 // OverRoot is 1/sqrt(v), and 0 where that is not finite.
 func OverRoot(v float64) float64 {
 	if r := 1 / math.Sqrt(v); !math.IsInf(r, 0) && !math.IsNaN(r) {

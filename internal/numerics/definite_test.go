@@ -2,6 +2,8 @@ package numerics
 
 import (
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/blas"
@@ -70,5 +72,47 @@ func TestEvenDiagonal(t *testing.T) {
 	}
 	if OverRoot(4) != 0.5 || OverRoot(0) != 0 || OverRoot(-1) != 0 {
 		t.Error("1/sqrt(v) of 4, 0 and -1")
+	}
+}
+
+// The factor of a small matrix is that of dense algebra, and both solves with it make the inverse; a matrix with an
+// eigenvalue below 0 has none.
+func TestSmallFactors(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 3))
+	for _, n := range []int{1, 2, 5, 12} {
+		a, b := mat.NewDense(n, n, nil), mat.NewSymDense(n, nil)
+		for i := range n {
+			for j := range n {
+				a.Set(i, j, rng.NormFloat64())
+			}
+		}
+		b.SymOuterK(1, a)
+		r, x := slices.Clone(mat.DenseCopyOf(b).RawMatrix().Data), make([]float64, n)
+		if !FactorSmall(r, n) {
+			t.Fatalf("%d: not factored", n)
+		}
+		var off mat.Dense
+		root := mat.NewDense(n, n, r)
+		off.Mul(root.T(), root)
+		off.Sub(&off, b)
+		if e := mat.Norm(&off, 2); !(e < 1e-12) {
+			t.Errorf("%d: R*R is off by %g", n, e)
+		}
+		for i := range x {
+			x[i] = rng.NormFloat64()
+		}
+		want := slices.Clone(x)
+		SolveSmallAdjoint(r, x)
+		SolveSmall(r, x)
+		var image mat.VecDense
+		image.MulVec(b, mat.NewVecDense(n, x))
+		for i, v := range want {
+			if !(math.Abs(image.AtVec(i)-v) < 1e-8) {
+				t.Errorf("%d: entry %d of the product with the solution is %g, expected %g", n, i, image.AtVec(i), v)
+			}
+		}
+	}
+	if FactorSmall([]float64{1, 2, 2, 1}, 2) {
+		t.Error("a matrix with the eigenvalue -1 is factored")
 	}
 }

@@ -1,12 +1,12 @@
 package active
 
 import (
-	"math"
 	"sync/atomic"
 
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
+	"surepipe/internal/numerics"
 	"surepipe/internal/parallel"
 	"surepipe/linops"
 	"surepipe/loss"
@@ -40,7 +40,7 @@ func blocksOf(l loss.Loss, a linops.Operator, z, y array.Batch, curve, more []fl
 	}
 	var singular atomic.Bool
 	r.blocks(func(root []float64, _ int) {
-		if !factor(root, r.each) {
+		if !numerics.FactorSmall(root, r.each) {
 			singular.Store(true)
 		}
 	})
@@ -48,23 +48,6 @@ func blocksOf(l loss.Loss, a linops.Operator, z, y array.Batch, curve, more []fl
 		return nil
 	}
 	return r
-}
-
-// factor replaces a symmetric n x n matrix by R with R*R = it, and reports whether it is positive definite.
-func factor(h []float64, n int) bool {
-	for i := range n {
-		for k := range i {
-			for j := i; j < n; j++ {
-				h[i*n+j] -= h[k*n+i] * h[k*n+j]
-			}
-			h[i*n+k] = 0
-		}
-		if !(h[i*n+i] > 0) {
-			return false
-		}
-		floats.Scale(1/math.Sqrt(h[i*n+i]), h[i*n+i:(i+1)*n])
-	}
-	return true
 }
 
 // blocks calls f for all roots, with where the rows of each begin.
@@ -130,23 +113,11 @@ func (r *blockRoots) Adjoint(dst, v []float64) {
 	})
 }
 
-func (r *blockRoots) Inverse(dst, v []float64) {
-	n := r.each
-	r.blocks(func(root []float64, from int) {
-		for i := n - 1; i >= 0; i-- {
-			after := floats.Dot(root[i*n+i+1:(i+1)*n], dst[from+i+1:from+n])
-			dst[from+i] = (v[from+i] - after) / root[i*n+i]
-		}
-	})
-}
+func (r *blockRoots) Inverse(dst, v []float64) { r.solve(dst, v, numerics.SolveSmall) }
 
-func (r *blockRoots) InverseAdjoint(dst, v []float64) {
-	n := r.each
+func (r *blockRoots) InverseAdjoint(dst, v []float64) { r.solve(dst, v, numerics.SolveSmallAdjoint) }
+
+func (r *blockRoots) solve(dst, v []float64, by func(root, x []float64)) {
 	copy(dst, v)
-	r.blocks(func(root []float64, from int) {
-		for i := range n {
-			dst[from+i] /= root[i*n+i]
-			floats.AddScaled(dst[from+i+1:from+n], -dst[from+i], root[i*n+i+1:(i+1)*n])
-		}
-	})
+	r.blocks(func(root []float64, from int) { by(root, dst[from:from+r.each]) })
 }
