@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -49,11 +48,11 @@ func Kronecker(dev array.Device, a Operator, k, n int) Restricted {
 // sharedIndex is that of the rows, which are many, of operators with other columns. The last of its users frees it.
 type sharedIndex struct {
 	array.Index
-	more atomic.Int32 // users but one
+	users array.Users
 }
 
 func (x *sharedIndex) Free() {
-	if x.more.Add(-1) < 0 {
+	if x.users.Leave() {
 		x.Index.Free()
 	}
 }
@@ -63,7 +62,7 @@ func (x *sharedIndex) use(dev array.Device, d, k int) *sharedIndex {
 	if x == nil {
 		return &sharedIndex{Index: dev.NewIndex(byVector(lists.Upto(d*k), d, k))}
 	}
-	x.more.Add(1)
+	x.users.Join()
 	return x
 }
 

@@ -3,7 +3,6 @@ package active
 import (
 	"math"
 	"slices"
-	"sync/atomic"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -136,11 +135,11 @@ func (h *heldWeights) Apart() bool { return !h.lent }
 // sharedRoot is sqrt(w), to which columns refer. The last of its users frees it.
 type sharedRoot struct {
 	array.Batch
-	more atomic.Int32 // users but one
+	users array.Users
 }
 
 func (r *sharedRoot) Release() {
-	if r.more.Add(-1) < 0 {
+	if r.users.Leave() {
 		r.Free()
 	}
 }
@@ -152,7 +151,7 @@ func (h *heldWeights) lend(at *engine.Point) {
 	if h.lent = next == nil; h.lent {
 		return
 	}
-	h.root.more.Add(1)
+	h.root.users.Join()
 	root, before := h.root, at.Free
 	h.path.Kept = next
 	at.Free = func() {

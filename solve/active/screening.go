@@ -416,7 +416,6 @@ func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here
 			return nil, err
 		}
 		c := &sharedColumns{Restricted: op, dev: dev, set: at}
-		c.users.Store(1)
 		c.all.hold()
 		return c, nil
 	}

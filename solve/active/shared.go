@@ -21,17 +21,17 @@ type sharedColumns struct {
 	linops.Restricted
 	dev   array.Device
 	set   space.Space
-	users atomic.Int32
+	users array.Users
 	all   allColumns           // where they are few beside the rows
 	spare atomic.Pointer[pool] // of a screening that has ended, for the next one with these columns
 }
 
 func (c *sharedColumns) Structure() linops.Structure { return linops.StructureOf(c.Restricted) }
-func (c *sharedColumns) use() *sharedColumns         { c.users.Add(1); return c }
+func (c *sharedColumns) use() *sharedColumns         { c.users.Join(); return c }
 
 // Release frees them when the last user does.
 func (c *sharedColumns) Release() {
-	if c.users.Add(-1) == 0 {
+	if c.users.Leave() {
 		c.lend().parts.Release()
 		c.all.release()
 		c.Restricted.Release()

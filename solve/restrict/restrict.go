@@ -5,7 +5,6 @@ package restrict
 import (
 	"context"
 	"slices"
-	"sync/atomic"
 
 	"surepipe/array"
 	"surepipe/internal/lists"
@@ -117,12 +116,12 @@ func Union(a, b []int) []int {
 // Columns are the columns of A at an increasing set of coordinates. The last of their users frees them.
 type Columns struct {
 	*Confined
-	Set  []int
-	more atomic.Int32 // users but one
+	Set   []int
+	users array.Users
 }
 
 func (c *Columns) Release() {
-	if c.more.Add(-1) < 0 {
+	if c.users.Leave() {
 		c.Confined.Release()
 	}
 }
@@ -153,7 +152,7 @@ type Parts []*Columns
 // Shared are the same columns for another user.
 func (p *Parts) Shared() *Parts {
 	for _, c := range *p {
-		c.more.Add(1)
+		c.users.Join()
 	}
 	s := slices.Clone(*p)
 	return &s
