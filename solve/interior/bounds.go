@@ -102,17 +102,17 @@ func (l *boundPairs) each(f func(v *side, i int)) {
 	})
 }
 
-// sum is that of f over the pairs.
-func (l *boundPairs) sum(f func(v *side, i int) float64) float64 {
-	return floats.Sum(parallel.Shares(len(l.w), func(lo, hi int) (sum float64) {
+// fold continues a value over the pairs of each share of the coordinates, on all processors.
+func (l *boundPairs) fold(from float64, f func(value float64, v *side, i int) float64) []float64 {
+	return parallel.Shares(len(l.w), func(lo, hi int) float64 {
+		value := from
 		for i := lo; i < hi; i++ {
-			sum += f(l.plus, i)
-			if !l.oneWay[i] {
-				sum += f(l.minus, i)
+			if value = f(value, l.plus, i); !l.oneWay[i] {
+				value = f(value, l.minus, i)
 			}
 		}
-		return sum
-	}))
+		return value
+	})
 }
 
 func (l *boundPairs) start(z []float64, size, weight float64) {
@@ -154,7 +154,7 @@ func (l *boundPairs) image(dst, _ []float64) {
 }
 
 func (l *boundPairs) products() (sum, pieces float64) {
-	return l.sum(func(v *side, i int) float64 { return v.x[i] * v.s[i] }), l.pieces
+	return floats.Sum(l.fold(0, func(sum float64, v *side, i int) float64 { return sum + v.x[i]*v.s[i] })), l.pieces
 }
 
 func (l *boundPairs) scale(j *scaling, _ []float64) {
@@ -187,22 +187,10 @@ func (l *boundPairs) recover(u, du []float64) {
 }
 
 func (l *boundPairs) reach(share float64) float64 {
-	reach := func(v *side, i int) float64 {
-		return min(within(v.x[i], v.dx[i], share), within(v.s[i], v.ds[i], share))
-	}
-	step := 1.0
-	for _, v := range parallel.Shares(len(l.w), func(lo, hi int) float64 {
-		step := 1.0
-		for i := lo; i < hi; i++ {
-			if step = min(step, reach(l.plus, i)); !l.oneWay[i] {
-				step = min(step, reach(l.minus, i))
-			}
-		}
-		return step
-	}) {
-		step = min(step, v)
-	}
-	return step
+	steps := l.fold(1, func(step float64, v *side, i int) float64 {
+		return min(step, within(v.x[i], v.dx[i], share), within(v.s[i], v.ds[i], share))
+	})
+	return floats.Min(append(steps, 1))
 }
 
 // within is the step of size 1 at most after which x is at least share of itself.
@@ -214,7 +202,9 @@ func within(x, dx, share float64) float64 {
 }
 
 func (l *boundPairs) after(step float64) float64 {
-	return l.sum(func(v *side, i int) float64 { return (v.x[i] + step*v.dx[i]) * (v.s[i] + step*v.ds[i]) })
+	return floats.Sum(l.fold(0, func(sum float64, v *side, i int) float64 {
+		return sum + (v.x[i]+step*v.dx[i])*(v.s[i]+step*v.ds[i])
+	}))
 }
 
 func (l *boundPairs) move(_ []float64, step float64) {
