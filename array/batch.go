@@ -112,6 +112,15 @@ func Free(batches ...Batch) {
 // String gives the shape, "k x n".
 func (b Batch) String() string { return fmt.Sprintf("%d x %d", b.k, b.n) }
 
+// Read is the values of one vector, which must not be modified: the batch's own where they are in the host's memory,
+// else a copy.
+func (b Batch) Read() []float64 {
+	if row, ok := b.HostRow(0); ok {
+		return row
+	}
+	return b.ToHost()
+}
+
 // ToHost copies b into a new row-major k x n slice.
 func (b Batch) ToHost() []float64 {
 	if h, ok := b.dev.(*Host); ok && b.k == 1 { // without setting it to 0 before

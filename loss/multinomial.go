@@ -132,17 +132,9 @@ func (l *Multinomial) of(z, e, y []float64) (sum float64) {
 	return sum
 }
 
-// reading is a vector on the host that is only read.
-func reading(b array.Batch) []float64 {
-	if row, host := b.HostRow(0); host {
-		return row
-	}
-	return b.ToHost()
-}
-
 func (l *Multinomial) Value(z, y array.Batch) float64 {
 	parts := z.ToHost()
-	l.parts(parts, parts, reading(y))
+	l.parts(parts, parts, y.Read())
 	return floats.Sum(parts) / float64(l.classes)
 }
 
@@ -167,7 +159,7 @@ func (l *Multinomial) parts(dst, z, y []float64) {
 // where the weight is.
 func (l *Multinomial) set(dst, z, y array.Batch, of func(w float64, p, y []float64)) {
 	check("the multinomial loss", dst, z, y)
-	p, on := z.ToHost(), reading(y)
+	p, on := z.ToHost(), y.Read()
 	l.ranges(len(p), func(lo, hi int) {
 		softmax(p[lo:hi], p[lo:hi], l.classes)
 		l.within(lo, hi, func(w float64, from, to int) {
@@ -191,7 +183,7 @@ func (l *Multinomial) Curvature(dst, z, y array.Batch) { l.set(dst, z, y, diagon
 func (l *Multinomial) together(slope, curve, z, y array.Batch) float64 {
 	check("the multinomial loss", slope, z, y)
 	check("the multinomial loss", curve, z)
-	p, on, d := reading(z), reading(y), z.N()
+	p, on, d := z.Read(), y.Read(), z.N()
 	slopes, curves, sums := make([]float64, d), make([]float64, d), make([]float64, parallel.Parts(d, l.atOnce()))
 	l.ranges(d, func(lo, hi int) {
 		e, z := slopes[lo:hi], curves[lo:hi]
@@ -417,7 +409,7 @@ func (l *Multinomial) check(y []float64) error {
 }
 
 func (l *Multinomial) least(y array.Batch) (sum float64) {
-	on := reading(y)
+	on := y.Read()
 	l.within(0, len(on), func(w float64, from, to int) {
 		for _, v := range on[from:to] {
 			if v > 0 {
@@ -430,7 +422,7 @@ func (l *Multinomial) least(y array.Batch) (sum float64) {
 
 // gap is the relative entropy of y + u/w and p, +Inf where the former are no probabilities.
 func (l *Multinomial) gap(u, z, y array.Batch) (sum float64) {
-	off, at, on := reading(u), reading(z), reading(y)
+	off, at, on := u.Read(), z.Read(), y.Read()
 	all := make([]float64, len(at))
 	l.ranges(len(at), func(lo, hi int) { softmax(all[lo:hi], at[lo:hi], l.classes) })
 	l.within(0, len(off), func(w float64, from, to int) {

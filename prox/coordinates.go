@@ -170,7 +170,7 @@ func (p *coordinates) kink(j int, v, t float64) float64 {
 func (p *coordinates) value(b array.Batch) float64 {
 	vector.CheckValue(p.name, p.dim, b)
 	sum := 0.0
-	for j, x := range vector.OnHost(b) {
+	for j, x := range b.Read() {
 		if p.bounded && !(p.lo.At(j) <= x && x <= p.hi.At(j)) {
 			return math.Inf(1)
 		}
@@ -253,7 +253,7 @@ func (p *coordinates) dualScale(b, g array.Batch, _ float64) float64 {
 		return vector.Ratio(p.w.One, g.MaxAbs())
 	}
 	t := 1.0
-	x, h := vector.OnHost(b), vector.OnHost(g)
+	x, h := b.Read(), g.Read()
 	for j := range x {
 		w, q := p.w.At(j), p.q.At(j)
 		if math.IsInf(q, 1) || w == 0 && q > 0 {
@@ -274,7 +274,7 @@ func (p *coordinates) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 	if p.plain() && elsewhere(b) && !math.IsInf(p.w.One, 1) {
 		return p.gapOnDevice(b, g, t)
 	}
-	x, h := vector.OnHost(b), vector.OnHost(g)
+	x, h := b.Read(), g.Read()
 	return floats.Sum(parallel.Shares(len(x), func(lo, hi int) float64 { return p.gapOf(x, h, t, lo, hi) }))
 }
 

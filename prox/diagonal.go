@@ -36,7 +36,7 @@ func (j *diagonal) Diagonal() array.Batch { return j.d }
 
 func (j *diagonal) model() *Model {
 	set, q, nonzero := []int{}, []float64{}, false
-	for i, x := range vector.OnHost(j.d) {
+	for i, x := range j.d.Read() {
 		if x == 0 {
 			continue
 		}
@@ -172,7 +172,7 @@ func (j *diagonal) margins() func(v array.Batch) float64 {
 	kink := j.kink
 	return func(v array.Batch) float64 {
 		least := math.Inf(1)
-		for j, x := range vector.OnHost(v) {
+		for j, x := range v.Read() {
 			least = min(least, kink(j, x))
 		}
 		return least

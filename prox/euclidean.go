@@ -73,7 +73,7 @@ func (p *euclidean) norms(b array.Batch) []float64 {
 	q := b.Device().Alloc(1, p.by.sums())
 	defer q.Free()
 	p.by.inner(q, b, b)
-	norms, squares := make([]float64, p.by.groups()), vector.OnHost(q)
+	norms, squares := make([]float64, p.by.groups()), q.Read()
 	for g := range norms {
 		norms[g] = math.Sqrt(squares[p.by.at(g)])
 	}
@@ -104,7 +104,7 @@ func (p *euclidean) margin(v array.Batch, t float64) float64 {
 //
 //	Q_g = w_g/||b_g|| (I - v_g v_g*/||v_g||^2),   ||b_g|| = s_g ||v_g||.
 func (p *euclidean) model(shrinkage, argument array.Batch, t float64) *Model {
-	dev, s, v := argument.Device(), vector.OnHost(shrinkage), vector.OnHost(argument)
+	dev, s, v := argument.Device(), shrinkage.Read(), argument.Read()
 	active := where(p.by.groups(), func(g int) bool { return s[p.by.at(g)] > 0 })
 	set, on := p.by.some(active)
 	m := &Model{Space: space.Coordinates(dev, p.p, set), Margin: func(v array.Batch) float64 { return p.margin(v, t) }}

@@ -142,7 +142,7 @@ func (p *groupLinf) Linearize(dst, v array.Batch, t float64) (Derivative, error)
 func (p *groupLinf) value(b array.Batch) float64 {
 	vector.CheckValue("group linf", p.p, b)
 	sum := 0.0
-	x := vector.OnHost(b)
+	x := b.Read()
 	for g, entries := range p.entries {
 		sum += vector.Times(p.w[g], p.norm(lists.Pick(x, entries)))
 	}
@@ -151,7 +151,7 @@ func (p *groupLinf) value(b array.Batch) float64 {
 
 // margin is the least of the groups'.
 func (p *groupLinf) margin(v array.Batch, t float64) float64 {
-	x, least, w := vector.OnHost(v), math.Inf(1), new(vector.BallWork)
+	x, least, w := v.Read(), math.Inf(1), new(vector.BallWork)
 	for g, entries := range p.entries {
 		if tau := t * p.w[g]; tau > 0 {
 			least = min(least, vector.BallMargin(w, lists.Pick(x, entries), tau))

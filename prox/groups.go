@@ -134,7 +134,7 @@ func (p *groups) rescale(dev array.Device, s []float64) (Prox, error) {
 }
 
 func (p *groups) dualScale(_, g array.Batch, _ float64) float64 {
-	t, h := 1.0, vector.OnHost(g)
+	t, h := 1.0, g.Read()
 	for i, group := range p.entries {
 		t = min(t, vector.Ratio(p.w[i], p.dual(lists.Pick(h, group))))
 	}
@@ -142,7 +142,7 @@ func (p *groups) dualScale(_, g array.Batch, _ float64) float64 {
 }
 
 func (p *groups) fenchelGap(b, g array.Batch, t, _ float64) float64 {
-	sum, x, h := 0.0, vector.OnHost(b), vector.OnHost(g)
+	sum, x, h := 0.0, b.Read(), g.Read()
 	for i, group := range p.entries {
 		at := lists.Pick(x, group)
 		sum += vector.Surplus(vector.Times(p.w[i], p.norm(at)), t*vector.Inner(at, lists.Pick(h, group)))

@@ -154,7 +154,7 @@ func (p planeGroups) products(a, b []float64, lo, hi int, do func(squares, along
 
 func (p *jointL2) dualScale(_, g array.Batch, _ float64) float64 {
 	if !elsewhere(g) {
-		x := vector.OnHost(g)
+		x := g.Read()
 		squares := parallel.Shares(p.groups(), func(lo, hi int) (most float64) {
 			p.products(x, x, lo, hi, func(squares, _ []float64) { most = max(most, lists.MaxAbs(squares)) })
 			return most
@@ -172,7 +172,7 @@ func (p *jointL2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 	if elsewhere(b) && !math.IsInf(p.lambda, 1) {
 		return p.gapOnDevice(b, g, t)
 	}
-	x, h := vector.OnHost(b), vector.OnHost(g)
+	x, h := b.Read(), g.Read()
 	return floats.Sum(parallel.Shares(p.groups(), func(lo, hi int) (sum float64) {
 		p.products(x, h, lo, hi, func(squares, along []float64) {
 			for i, v := range squares {

@@ -63,7 +63,7 @@ func NewShifted(dev array.Device, p Prox, c []float64) (Prox, error) {
 	}
 	if s.Support != nil {
 		q.Is.Support = func(g array.Batch) float64 {
-			return s.Support(g) + vector.Inner(vector.OnHost(g), vector.OnHost(q.c))
+			return s.Support(g) + vector.Inner(g.Read(), q.c.Read())
 		}
 	}
 	return q, nil
@@ -100,7 +100,7 @@ func (p *shifted) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 		return nil, err
 	}
 	dev.Lin(dst, 1, dst, 1, p.c)
-	offset := slices.Clone(vector.OnHost(p.c))
+	offset := slices.Clone(p.c.Read())
 	return remodel(j, func(m *Model) *Model {
 		if m == nil || m.Margin == nil {
 			return m

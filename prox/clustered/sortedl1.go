@@ -207,7 +207,7 @@ func (p *sortedL1) Linearize(dst, v array.Batch, t float64) (prox.Derivative, er
 }
 
 func (p *sortedL1) margin(v array.Batch, t float64) float64 {
-	at := vector.OnHost(v)
+	at := v.Read()
 	w := p.getWork()
 	defer p.work.Put(w)
 	copy(w.x, at)
@@ -222,7 +222,7 @@ func (p *sortedL1) margin(v array.Batch, t float64) float64 {
 
 func (p *sortedL1) value(b array.Batch) float64 {
 	vector.CheckValue("sorted l1", len(p.lambda), b)
-	x := append([]float64(nil), vector.OnHost(b)...)
+	x := append([]float64(nil), b.Read()...)
 	for j, a := range x {
 		x[j] = math.Abs(a)
 	}
@@ -235,7 +235,7 @@ func (p *sortedL1) value(b array.Batch) float64 {
 }
 
 func (p *sortedL1) dualScale(_, g array.Batch, _ float64) float64 {
-	size := slices.Clone(vector.OnHost(g))
+	size := slices.Clone(g.Read())
 	for j, v := range size {
 		size[j] = math.Abs(v)
 	}
@@ -258,5 +258,5 @@ func (p *sortedL1) dualScale(_, g array.Batch, _ float64) float64 {
 }
 
 func (p *sortedL1) fenchelGap(b, g array.Batch, t, _ float64) float64 {
-	return vector.Surplus(p.value(b), t*vector.Inner(vector.OnHost(b), vector.OnHost(g)))
+	return vector.Surplus(p.value(b), t*vector.Inner(b.Read(), g.Read()))
 }

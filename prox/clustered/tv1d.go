@@ -192,7 +192,7 @@ func (p *tv1d) Linearize(dst, v array.Batch, t float64) (prox.Derivative, error)
 }
 
 func (p *tv1d) margin(v array.Batch, tau float64) float64 {
-	at := vector.OnHost(v)
+	at := v.Read()
 	w := p.getWork(len(at))
 	defer p.work.Put(w)
 	copy(w.x, at)
@@ -202,7 +202,7 @@ func (p *tv1d) margin(v array.Batch, tau float64) float64 {
 
 func (p *tv1d) value(b array.Batch) float64 {
 	vector.CheckValue("total variation", p.n, b)
-	x, s := vector.OnHost(b), 0.0
+	x, s := b.Read(), 0.0
 	for i := 1; i < len(x); i++ {
 		s += math.Abs(x[i] - x[i-1])
 	}

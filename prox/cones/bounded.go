@@ -45,8 +45,8 @@ func (p *bounded) know() {
 			return 1
 		},
 		FenchelGap: func(b, g array.Batch, t, _ float64) float64 {
-			h := vector.OnHost(g)
-			return t * vector.Surplus(p.size*p.unit(h), vector.Inner(vector.OnHost(b), h))
+			h := g.Read()
+			return t * vector.Surplus(p.size*p.unit(h), vector.Inner(b.Read(), h))
 		},
 		Support: func(g array.Batch) float64 {
 			return vector.Supported(g, func(g []float64) float64 {

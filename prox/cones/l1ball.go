@@ -48,7 +48,7 @@ func NewL1Ball(n int, s float64) prox.Prox {
 		return true
 	}
 	p.margin = func(v array.Batch) float64 {
-		return vector.BallMargin(new(vector.BallWork), slices.Clone(vector.OnHost(v)), s)
+		return vector.BallMargin(new(vector.BallWork), slices.Clone(v.Read()), s)
 	}
 	p.know()
 	return p

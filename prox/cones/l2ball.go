@@ -97,7 +97,7 @@ func (p *l2Ball) Linearize(dst, v array.Batch, t float64) (prox.Derivative, erro
 		}
 		j = prox.NewDerivative(p.name, u.N(), radial, func() *prox.Model {
 			n := u.N()
-			normal := space.Rows{Indptr: []int{0, n}, Indices: make([]int, n), Values: vector.OnHost(u)}
+			normal := space.Rows{Indptr: []int{0, n}, Indices: make([]int, n), Values: u.Read()}
 			for i := range n {
 				normal.Indices[i] = i
 			}

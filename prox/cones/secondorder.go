@@ -160,7 +160,7 @@ func (p *secondOrder) Linearize(dst, v array.Batch, t float64) (prox.Derivative,
 
 func (p *secondOrder) value(b array.Batch) float64 {
 	vector.CheckValue("second-order cones", p.p, b)
-	x := vector.OnHost(b)
+	x := b.Read()
 	for _, c := range p.cones {
 		if s, norm := split(x, c); !(norm <= s+onTheSet*math.Abs(s)) {
 			return math.Inf(1)
@@ -171,7 +171,7 @@ func (p *secondOrder) value(b array.Batch) float64 {
 
 // margin is the least distance of a cone's part of v to its surface and to that of its polar cone.
 func (p *secondOrder) margin(v array.Batch) float64 {
-	least, x := math.Inf(1), vector.OnHost(v)
+	least, x := math.Inf(1), v.Read()
 	for _, c := range p.cones {
 		s, norm := split(x, c)
 		if len(c) == 1 {

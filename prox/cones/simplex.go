@@ -32,7 +32,7 @@ func NewSimplex(n int, s float64) prox.Prox {
 	p := &bounded{name: "simplex", n: n, size: s, unit: slices.Max[[]float64]}
 	p.inside = func(b array.Batch) bool {
 		sum := 0.0
-		for _, x := range vector.OnHost(b) {
+		for _, x := range b.Read() {
 			if !(x >= 0) {
 				return false
 			}
@@ -54,13 +54,13 @@ func NewSimplex(n int, s float64) prox.Prox {
 		}
 		return true
 	}
-	p.margin = func(v array.Batch) float64 { return vector.SimplexMargin(vector.OnHost(v), s) }
+	p.margin = func(v array.Batch) float64 { return vector.SimplexMargin(v.Read(), s) }
 	p.know()
 	// t sum_j b_j (max g - g_j), without cancellation
 	p.Is.FenchelGap = func(b, g array.Batch, t, _ float64) float64 {
-		h := vector.OnHost(g)
+		h := g.Read()
 		top, sum := slices.Max(h), 0.0
-		for j, x := range vector.OnHost(b) {
+		for j, x := range b.Read() {
 			sum += x * (top - h[j])
 		}
 		return t * sum

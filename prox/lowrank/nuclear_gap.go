@@ -41,7 +41,7 @@ func (p *nuclear) dualScale(_, g array.Batch, near float64) float64 {
 func (p *nuclear) fenchelGap(b, g array.Batch, t, near float64) float64 {
 	if s := p.values(b); s != nil {
 		return vector.Surplus(vector.Times(p.lambda, vector.Total(s)),
-			t*vector.Inner(vector.OnHost(b), vector.OnHost(g)))
+			t*vector.Inner(b.Read(), g.Read()))
 	}
 	size := math.Sqrt(b.Dot(b))
 	rank := float64(min(p.shape.Rows, p.shape.Cols))

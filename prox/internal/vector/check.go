@@ -55,19 +55,10 @@ func Times(a, b float64) float64 {
 	return a * b
 }
 
-// OnHost returns the values of a batch of one vector, which must not be modified: the batch's own
-// where they are in the host's memory, else a copy.
-func OnHost(b array.Batch) []float64 {
-	if row, ok := b.HostRow(0); ok {
-		return row
-	}
-	return b.ToHost()
-}
-
 // Norm1 is the sum of the absolute values of a batch of one vector.
 func Norm1(b array.Batch) float64 {
 	s := 0.0
-	for _, x := range OnHost(b) {
+	for _, x := range b.Read() {
 		s += math.Abs(x)
 	}
 	return s
