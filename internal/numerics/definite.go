@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/lists"
@@ -59,12 +58,7 @@ func ShiftedCholesky(a *mat.SymDense) (root *mat.Cholesky, shifted bool, err err
 func RidgedCholesky(a blas64.Symmetric, least, cut float64, assemble func(ridge float64)) (ridge float64, ok bool) {
 	for ; ridge < 1; ridge = max(32*ridge, least) {
 		assemble(ridge)
-		_, ok := lapack64.Potrf(a)
-		for i := 0; i < a.N && ok; i++ {
-			v := a.Data[i*a.Stride+i]
-			ok = v*v > cut
-		}
-		if ok {
+		if _, ok := rootOf(a, cut); ok {
 			return ridge, true
 		}
 	}
