@@ -109,23 +109,34 @@ func (l *LeastSquares) factor() error {
 	return nil
 }
 
+// images are X b, of columns of norm 1.
+func (l *LeastSquares) images(b []float64) []float64 {
+	d, p := l.x.Dims()
+	all, out := make([]float64, p), make([]float64, d)
+	for k, j := range l.columns {
+		all[j] = b[k] / l.norms[k]
+	}
+	blas64.Gemv(blas.NoTrans, 1, l.x.RawMatrix(), vector(all), 0, vector(out))
+	return out
+}
+
+// solve sets b to (X'X)^-1 b, of columns of norm 1.
+func (l *LeastSquares) solve(b []float64) {
+	blas64.Trsv(blas.Trans, l.upper.RawTriangular(), vector(b))
+	blas64.Trsv(blas.NoTrans, l.upper.RawTriangular(), vector(b))
+}
+
+func vector(v []float64) blas64.Vector { return blas64.Vector{N: len(v), Inc: 1, Data: v} }
+
 // fit are the coefficients of y, for columns of norm 1, and the residuals.
 func (l *LeastSquares) fit(y []float64) (b, residual []float64) {
-	b = make([]float64, len(l.columns))
-	l.rows(func(first int, rows *mat.Dense) {
-		for i := range rows.RawMatrix().Rows {
-			floats.AddScaled(b, y[first+i], rows.RawRowView(i))
-		}
-	})
-	solved := blas64.Vector{N: len(b), Inc: 1, Data: b}
-	blas64.Trsv(blas.Trans, l.upper.RawTriangular(), solved)
-	blas64.Trsv(blas.NoTrans, l.upper.RawTriangular(), solved)
-	residual = make([]float64, 0, len(y))
-	l.rows(func(first int, rows *mat.Dense) {
-		for i := range rows.RawMatrix().Rows {
-			residual = append(residual, y[first+i]-floats.Dot(rows.RawRowView(i), b))
-		}
-	})
+	_, p := l.x.Dims()
+	all := make([]float64, p)
+	blas64.Gemv(blas.Trans, 1, l.x.RawMatrix(), vector(y), 0, vector(all))
+	b = lists.Make(len(l.columns), func(k int) float64 { return all[l.columns[k]] / l.norms[k] })
+	l.solve(b)
+	residual = l.images(b)
+	floats.SubTo(residual, y, residual)
 	return b, residual
 }
 

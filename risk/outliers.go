@@ -3,10 +3,7 @@ package risk
 import (
 	"math"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -76,15 +73,9 @@ func (l *LeastSquares) leave(i int, without [][]float64, e, left []float64) [][]
 	for k, j := range l.columns {
 		c[k] = l.x.At(i, j) / l.norms[k]
 	}
-	solved := blas64.Vector{N: len(c), Inc: 1, Data: c}
-	blas64.Trsv(blas.Trans, l.upper.RawTriangular(), solved)
-	blas64.Trsv(blas.NoTrans, l.upper.RawTriangular(), solved)
-	row := make([]float64, 0, len(e))
-	l.rows(func(_ int, rows *mat.Dense) {
-		for k := range rows.RawMatrix().Rows {
-			row = append(row, l.ofConstant+floats.Dot(rows.RawRowView(k), c))
-		}
-	})
+	l.solve(c)
+	row := l.images(c)
+	floats.AddConst(l.ofConstant, row)
 	for _, other := range without {
 		floats.AddScaled(row, other[i], other)
 	}
