@@ -123,9 +123,10 @@ func (f *flatness) leftOut(i int, a float64) (z, value float64) {
 // observation i it moves z_i by dz_i, and where that is not small against the unit in which the loss changes its
 // curvature, the others have another one there. Further steps, with the curvature of the fit to all, then lead to the
 // fit without observation i, if the regularizer's manifold stays. They are taken for the observations whose losses
-// may change most, until the others, by what these change, do not matter. Their losses count where there is one
-// manifold only. Where what they change elsewhere, or may, is not small against the error bar, refits take their place,
-// as for those that carry the mean ([Job.refit]); a [risk.UnresolvedError] says that these are too many.
+// may change most, until the others, by what these change, do not matter, or no more are affordable: the last are then
+// a sample of the others. Their losses count where there is one manifold only. Where what they change elsewhere, or
+// may, is not small against the error bar, refits take their place, as for those that carry the mean ([Job.refit]); a
+// [risk.UnresolvedError] says that these are too many.
 func (j *Job) moveOn(ctx context.Context, f *flatness, leverages []float64, r risk.LeaveOneOutResult) (
 	risk.LeaveOneOutResult, int, error) {
 	d := len(leverages)
@@ -148,40 +149,44 @@ func (j *Job) moveOn(ctx context.Context, f *flatness, leverages []float64, r ri
 	if left > tolerated {
 		slices.SortFunc(order, func(a, b int) int { return cmp.Compare(open[b], open[a]) })
 	}
-	each := manySteps * (4*math.Max(j.solution.Linearization.Closed().DiagonalFlops/float64(d), 1) + 100*float64(d))
-	whole, affordable := math.IsInf(j.solution.Linearization.Closed().SpaceMargin, 1), int(cheapDiagonal/each)+1
 	before, _ = risk.Mean(losses)
+	whole, affordable := math.IsInf(j.solution.Linearization.Closed().SpaceMargin, 1), j.affordable()
 	off, moved, checked, ratio, n := 0.0, 0.0, 0.0, 1.0, fewFirst
 	var doubts []doubt
 	if whole {
 		n = fewMoved
 	}
 	for ; off <= tolerated && off+ratio*left > tolerated && len(order) > 0 && affordable > 0; n = hutch.DefaultBatch {
-		n = min(n, len(order), affordable)
+		n, last := next(order, open, n, affordable)
 		further, unsettled, err := j.refits(ctx, f, order[:n])
 		if err != nil {
 			return r, 0, err
 		}
+		shares := 0.0
 		for k, i := range order[:n] {
 			change := open[i]
 			if !unsettled[k] {
 				change = math.Abs(further[k] - losses[i])
 			}
-			moved, checked, left = moved+change, checked+open[i], left-open[i]
+			moved, checked, left, shares = moved+change, checked+open[i], left-open[i], shares+change/open[i]
 			if whole && !unsettled[k] {
 				losses[i] = further[k]
 			} else {
 				off, doubts = off+change, append(doubts, doubt{i, change})
 			}
 		}
+		if ratio, affordable = moved/checked, affordable-n; last {
+			ratio, affordable = shares/float64(n), 0
+		}
 		doubts = slices.SortedFunc(slices.Values(doubts), func(a, b doubt) int { return cmp.Compare(b.by, a.by) })
-		for off > tolerated && len(doubts) > 0 && j.refitOne(ctx, doubts[0].i, losses, refits) {
+		for beyond := off - tolerated; beyond > 0 && j.mayEnd(doubts, beyond, len(refits)) &&
+			j.refitOne(ctx, doubts[0].i, losses, refits); beyond = off - tolerated {
 			off, doubts = off-doubts[0].by, doubts[1:]
 		}
 		if ctx.Err() != nil {
 			return r, 0, ctx.Err()
 		}
-		order, affordable, ratio = order[n:], affordable-n, moved/checked
+		order = order[n:]
 	}
 	mean, stdErr := risk.Mean(losses)
 	if off += ratio * max(left, 0); checked > 0 && !(off <= tolerated) || math.IsNaN(mean) {
@@ -196,10 +201,56 @@ func (j *Job) moveOn(ctx context.Context, f *flatness, leverages []float64, r ri
 	return r, len(refits), nil
 }
 
+// affordable is the number of observations whose steps take about as much work as the exact diagonal may: each step
+// multiplies with the columns of the fit, whose number the work of the diagonal tells.
+func (j *Job) affordable() int {
+	d := float64(len(j.Y))
+	step := 4*math.Sqrt(d*j.solution.Linearization.Closed().DiagonalFlops) + 100*d
+	return int(cheapDiagonal/(manySteps*step)) + 1
+}
+
 // doubt is an observation whose loss may be off by so much.
 type doubt struct {
 	i  int
 	by float64
+}
+
+// mayEnd reports whether refits of the first of some doubts, beside those that are done, take so much of them away.
+func (j *Job) mayEnd(doubts []doubt, much float64, done int) bool {
+	for _, d := range doubts[:max(0, min(len(doubts), j.mostRefits()-done))] {
+		much -= d.by
+	}
+	return much <= 0
+}
+
+// next puts those of some places in front that are to be looked at, and returns their number, at most n: the first, but
+// at the last as many as are affordable, a sample of all.
+func next(places []int, has []float64, n, affordable int) (count int, last bool) {
+	switch rest := affordable - hutch.DefaultBatch; {
+	case affordable >= len(places):
+		return min(n, len(places)), false
+	case rest <= 0 && n == hutch.DefaultBatch:
+		return spread(places, has, affordable), true
+	default:
+		return min(n, max(rest, fewFirst)), false
+	}
+}
+
+// spread puts about n places in front, as far from each other by the sums of what they have, in the order given, as by
+// a systematic sample with probabilities in proportion to it, and returns their number.
+func spread(places []int, has []float64, n int) (taken int) {
+	left := 0.0
+	for _, i := range places {
+		left += has[i]
+	}
+	sum := 0.0
+	for k, i := range places {
+		if sum += has[i]; sum > (float64(taken)+0.5)*left/float64(n) {
+			places[taken], places[k] = i, places[taken]
+			taken++
+		}
+	}
+	return taken
 }
 
 // refitFlat takes the errors of observations without curvature from refits, where without them the fit moves by more

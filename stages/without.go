@@ -73,8 +73,9 @@ func LossOf(p vjp.Problem) func(i int, mu, y float64) float64 {
 
 const (
 	// carries is the share of the mean excess of errors over those of a perfect fit that an observation must add, when
-	// it is left out, for its error to be that of a refit, and mostRefits how many there are at most.
-	carries, mostRefits = 0.1, 32
+	// it is left out, for its error to be that of a refit, and mostRefits how many there are at most, of which each
+	// takes about as much work as manySteps diagonals, in a second on a machine where these take longer.
+	carries, mostRefits, inSecond = 0.1, 32, 10 * cheapDiagonal
 	// mostCopied is the number of entries of A up to which refits have a copy of their own.
 	mostCopied = 1 << 24
 )
@@ -97,19 +98,22 @@ func (j *Job) refit(ctx context.Context, l leftOut) (refits int, err error) {
 	if j.linear() {
 		return 0, nil
 	}
-	refused := j.refusesRefits()
-	for done := make([]bool, len(l.adds)); refits < mostRefits; {
-		u, most, total := -1, 0.0, l.fit
+	refused, most := j.refusesRefits(), j.mostRefits()
+	if need := len(lists.Places(len(l.adds), func(u int) bool { return !(l.adds[u] < math.Inf(1)) })); need > most {
+		return 0, unresolved(ctx, fmt.Errorf("%d of them would take too long", need), len(l.adds))
+	}
+	for done := make([]bool, len(l.adds)); refits < most; {
+		u, adds, total := -1, 0.0, l.fit
 		for k, add := range l.adds {
 			if math.IsNaN(add) {
 				add = math.Inf(1)
 			}
 			total += add
-			if !done[k] && add > most {
-				u, most = k, add
+			if !done[k] && add > adds {
+				u, adds = k, add
 			}
 		}
-		if !(most > carries*total) && !math.IsInf(most, 1) || refused && !(most > total/2) {
+		if !(adds > carries*total) && !math.IsInf(adds, 1) || refused && !(adds > total/2) {
 			break
 		}
 		var errs []float64
@@ -149,6 +153,12 @@ func (j *Job) refusesRefits() bool {
 	return !j.settings.ALO || !small || known.Passes.Bytes > 0
 }
 
+// mostRefits is how many refits there are at most.
+func (j *Job) mostRefits() int {
+	each := manySteps * j.solution.Linearization.Closed().DiagonalFlops
+	return int(min(mostRefits, max(1, inSecond/each)))
+}
+
 // mayRefit says that refits may tell the errors of the observations that determine their own fit: of a fit that
 // interpolates nothing is left of the mean.
 func (j *Job) mayRefit(leverages []float64) bool {
@@ -161,7 +171,7 @@ func (j *Job) mayRefit(leverages []float64) bool {
 			n++
 		}
 	}
-	return n <= min(mostRefits, len(leverages)/2)
+	return n <= min(j.mostRefits(), len(leverages)/2)
 }
 
 // refitSquares is refit for the squared loss, by residuals.
@@ -212,7 +222,7 @@ func (j *Job) refitLosses(ctx context.Context, losses []float64, at func(i int) 
 
 // refitOne sets the loss of an observation to that of a refit, if there is one, and reports whether it has.
 func (j *Job) refitOne(ctx context.Context, i int, losses []float64, done map[int]bool) bool {
-	if len(done) >= mostRefits || j.refusesRefits() {
+	if len(done) >= j.mostRefits() || j.refusesRefits() {
 		return false
 	}
 	errs, err := j.fitWithout(ctx, single(i))
