@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"surepipe/internal/lists"
 	"surepipe/internal/parallel"
 	"surepipe/progress"
 )
@@ -195,7 +196,7 @@ func (o Options) prepare(from Source, sigma []float64) (*denoiser, error) {
 	if o.Shrinkage == "" {
 		o.Shrinkage = Shrinkages[0].Name
 	}
-	shrink, ok := find(o.Shrinkage)
+	shrink, ok := lists.Find(Shrinkages, func(s Shrinkage) bool { return s.Name == o.Shrinkage })
 	if !ok {
 		return nil, fmt.Errorf("series: shrinkage %q, expected optimal, hard or soft", o.Shrinkage)
 	}

@@ -73,12 +73,3 @@ func optimal(y, t, beta float64) (f, slope float64) {
 	root := math.Sqrt(q)
 	return c * root / y, 2*a/root - root/(y*y)
 }
-
-func find(name string) (Shrinkage, bool) {
-	for _, s := range Shrinkages {
-		if s.Name == name {
-			return s, true
-		}
-	}
-	return Shrinkage{}, false
-}

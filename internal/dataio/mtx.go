@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -41,15 +42,7 @@ func (m *mtxReader) next() (bool, error) {
 		if len(text) == 0 || text[0] == '%' {
 			continue
 		}
-		m.fields = m.fields[:0]
-		for len(text) > 0 {
-			end := bytes.IndexAny(text, " \t")
-			if end < 0 {
-				end = len(text)
-			}
-			m.fields = append(m.fields, text[:end])
-			text = bytes.TrimLeft(text[end:], " \t")
-		}
+		m.fields = slices.AppendSeq(m.fields[:0], bytes.FieldsSeq(text))
 		return true, nil
 	}
 	if err := m.lines.Err(); err != nil {

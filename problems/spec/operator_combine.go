@@ -89,35 +89,55 @@ func multiply(parts []built) built {
 	return a
 }
 
-// all builds a list of operators, of the given sides where these are known; one says that all have the same side.
-func (a *operatorArguments) all(rows, cols []int, oneRows, oneCols bool) (parts []built, err error) {
-	for i := range a.node.children {
-		part, err := a.child(i, rows, cols)
-		if err != nil {
-			return nil, err
-		}
-		if parts = append(parts, part); oneRows {
-			rows = part.rows
-		}
-		if oneCols {
-			cols = part.cols
-		}
+// combined is an operator of several. They share the shape of the output where oneRows says so, and that of the input
+// where oneCols does; else the blocks of that side lie one after the other.
+func combined(name, meaning string, oneRows, oneCols bool,
+	combine func(...linops.Operator) linops.Operator) operatorKind {
+	return operatorKind{
+		name: name, adds: oneRows && !oneCols, list: true,
+		forms: []Form{{name + ": [A1, A2, ...]", meaning}},
+		build: func(a *operatorArguments, rows, cols []int) (all built, err error) {
+			if !oneRows {
+				rows = nil
+			}
+			if !oneCols {
+				cols = nil
+			}
+			var parts []built
+			for i := range a.node.children {
+				part, err := a.child(i, rows, cols)
+				if err != nil {
+					return all, err
+				}
+				if parts = append(parts, part); oneRows {
+					rows = part.rows
+				}
+				if oneCols {
+					cols = part.cols
+				}
+			}
+			all.op, all.rows, all.cols = combine(operators(parts)...), parts[0].rows, parts[0].cols
+			if !oneRows {
+				all.rows = side(lists.Map(parts, func(p built) []int { return p.rows }))
+			}
+			switch {
+			case !oneCols:
+				all.cols = side(lists.Map(parts, func(p built) []int { return p.cols }))
+				all.parts = lists.Map(parts, func(p built) Block { return Block{p.cols, p.colAverages} })
+			case !oneRows:
+				all.colAverages, all.parts = parts[0].colAverages, parts[0].parts
+			}
+			return all, nil
+		},
 	}
-	return parts, nil
 }
 
-var sumOperator = operatorKind{
-	name:  "sum",
-	forms: []Form{{"sum: [A1, A2, ...]", "A1 + A2 + ..."}},
-	list:  true,
-	build: func(a *operatorArguments, rows, cols []int) (built, error) {
-		parts, err := a.all(rows, cols, true, true)
-		if err != nil {
-			return built{}, err
-		}
-		return built{op: linops.Sum(operators(parts)...), rows: parts[0].rows, cols: parts[0].cols}, nil
-	},
-}
+var (
+	sumOperator       = combined("sum", "A1 + A2 + ...", true, true, linops.Sum)
+	hstackOperator    = combined("hstack", "[A1 A2 ...], b = (b1, b2, ...)", true, false, linops.HStack)
+	vstackOperator    = combined("vstack", "[A1; A2; ...]", false, true, linops.VStack)
+	blockdiagOperator = combined("blockdiag", "each acts on a block of b of its own", false, false, linops.BlockDiag)
+)
 
 // side is the shape of a stack's side: (k, m, n) for k parts of equal shape (m, n), else one axis.
 func side(shapes [][]int) []int {
@@ -133,62 +153,4 @@ func side(shapes [][]int) []int {
 		return shapes[0]
 	}
 	return []int{total}
-}
-
-func blocks(parts []built) (cols []int, ps []Block) {
-	shapes := make([][]int, len(parts))
-	for i, a := range parts {
-		shapes[i] = a.cols
-		ps = append(ps, Block{a.cols, a.colAverages})
-	}
-	return side(shapes), ps
-}
-
-func stackedRows(parts []built) []int {
-	shapes := lists.Map(parts, func(a built) []int { return a.rows })
-	return side(shapes)
-}
-
-var hstackOperator = operatorKind{
-	name:  "hstack",
-	adds:  true,
-	forms: []Form{{"hstack: [A1, A2, ...]", "[A1 A2 ...], b = (b1, b2, ...)"}},
-	list:  true,
-	build: func(a *operatorArguments, rows, _ []int) (built, error) {
-		parts, err := a.all(rows, nil, true, false)
-		if err != nil {
-			return built{}, err
-		}
-		cols, ps := blocks(parts)
-		return built{op: linops.HStack(operators(parts)...), rows: parts[0].rows, cols: cols, parts: ps}, nil
-	},
-}
-
-var vstackOperator = operatorKind{
-	name:  "vstack",
-	forms: []Form{{"vstack: [A1, A2, ...]", "[A1; A2; ...]"}},
-	list:  true,
-	build: func(a *operatorArguments, _, cols []int) (built, error) {
-		parts, err := a.all(nil, cols, false, true)
-		if err != nil {
-			return built{}, err
-		}
-		first := parts[0]
-		return built{op: linops.VStack(operators(parts)...), rows: stackedRows(parts), cols: first.cols,
-			colAverages: first.colAverages, parts: first.parts}, nil
-	},
-}
-
-var blockdiagOperator = operatorKind{
-	name:  "blockdiag",
-	forms: []Form{{"blockdiag: [A1, A2, ...]", "each acts on a block of b of its own"}},
-	list:  true,
-	build: func(a *operatorArguments, _, _ []int) (built, error) {
-		parts, err := a.all(nil, nil, false, false)
-		if err != nil {
-			return built{}, err
-		}
-		cols, ps := blocks(parts)
-		return built{op: linops.BlockDiag(operators(parts)...), rows: stackedRows(parts), cols: cols, parts: ps}, nil
-	},
 }
