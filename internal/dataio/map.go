@@ -168,19 +168,13 @@ func (s *Set) Single(name string) (*stored.Matrix, error) {
 		return stored.InMemory(r.shape[0], r.shape[1], values), nil
 	}
 	values := make([]float32, r.len)
-	decode, place := r.dtype.Floats(), r.places()
-	var chunk [chunkLen]float64
-	err = r.each(func(first int, b []byte) error {
-		n := len(b) / r.dtype.Size
-		decode(chunk[:n], b)
-		for i, v := range chunk[:n] {
-			at := first + i
-			if place != nil {
-				at = place()
-			}
-			values[at] = float32(v)
+	decode := r.dtype.Floats()
+	var double [chunkLen]float64
+	err = decoded(r, values, r.places(), func(to []float32, b []byte) {
+		decode(double[:len(to)], b)
+		for i := range to {
+			to[i] = float32(double[i])
 		}
-		return nil
 	})
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
+	"slices"
 
 	"github.com/sbinet/npyio/npy"
 	"gonum.org/v1/gonum/mat"
@@ -160,24 +160,27 @@ func (r *Reader) floats(place func() int) (Array, error) {
 		}
 		return a, r.end()
 	}
-	decode := r.dtype.Floats()
-	var turned [chunkLen]float64
-	err := r.each(func(first int, b []byte) error {
+	if err := decoded(r, a.Data, place, r.dtype.Floats()); err != nil {
+		return Array{}, err
+	}
+	return a, nil
+}
+
+// decoded reads the values in the file's order, or to the places where these are not nil.
+func decoded[T any](r *Reader, values []T, place func() int, decode func(to []T, b []byte)) error {
+	turned := make([]T, min(r.len, chunkLen))
+	return r.each(func(first int, b []byte) error {
 		n := len(b) / r.dtype.Size
 		if place == nil {
-			decode(a.Data[first:first+n], b)
+			decode(values[first:first+n], b)
 			return nil
 		}
 		decode(turned[:n], b)
 		for _, v := range turned[:n] {
-			a.Data[place()] = v
+			values[place()] = v
 		}
 		return nil
 	})
-	if err != nil {
-		return Array{}, err
-	}
-	return a, nil
 }
 
 // Frames reads an array of three axes, the f frames of a video of h x w pixels, as a matrix of h w
@@ -230,30 +233,22 @@ func (r *Reader) Ints() (Array, error) {
 		return Array{}, fmt.Errorf("array %q: found dtype %s, expected integers", r.name, r.dtype)
 	}
 	a.Ints = make([]int64, r.len)
-	bits := r.dtype.Bits()
-	shift := 64 - 8*r.dtype.Size
-	place := r.places()
-	err := r.each(func(first int, b []byte) error {
-		for i := 0; len(b) > 0; i, b = i+1, b[r.dtype.Size:] {
-			at := first + i
-			if place != nil {
-				at = place()
+	bits, size := r.dtype.Bits(), r.dtype.Size
+	err := decoded(r, a.Ints, r.places(), func(to []int64, b []byte) {
+		for i := range to {
+			if to[i] = int64(bits(b[i*size:])); r.dtype.Kind == 'i' {
+				shift := 64 - 8*size
+				to[i] = to[i] << shift >> shift
 			}
-			v := bits(b)
-			if r.dtype.Kind == 'i' {
-				a.Ints[at] = int64(v<<shift) >> shift
-				continue
-			}
-			if v > math.MaxInt64 {
-				return fmt.Errorf("array %q holds %d at %s, which is too large", r.name, v,
-					ndarray.PlaceString(at, r.shape))
-			}
-			a.Ints[at] = int64(v)
 		}
-		return nil
 	})
 	if err != nil {
 		return Array{}, err
+	}
+	at := slices.IndexFunc(a.Ints, func(v int64) bool { return v < 0 })
+	if at >= 0 && r.dtype.Kind == 'u' {
+		return Array{}, fmt.Errorf("array %q holds %d at %s, which is too large", r.name, uint64(a.Ints[at]),
+			ndarray.PlaceString(at, r.shape))
 	}
 	return a, nil
 }

@@ -61,16 +61,17 @@ func (v *view) take(x []float64, frame int, caption string) figure.Image {
 // of colours is the mean over the channels.
 func (v *view) difference(a, b []float64, frame int, caption string) figure.Image {
 	m := v.take(floats.SubTo(make([]float64, len(a)), a, b), frame, caption)
-	if v.channels == 1 {
-		m.Channels = 0
-		return m
-	}
-	one := make([]float64, v.rows*v.cols)
-	for i, x := range m.Pixels {
-		one[i/v.channels] += x / float64(v.channels)
-	}
-	m.Channels, m.Pixels = 0, one
+	m.Channels, m.Pixels = 0, MeanOfChannels(m.Pixels, v.channels)
 	return m
+}
+
+// MeanOfChannels is the mean over the channels of each pixel.
+func MeanOfChannels(pixels []float64, channels int) []float64 {
+	one := make([]float64, len(pixels)/channels)
+	for i, x := range pixels {
+		one[i/channels] += x / float64(channels)
+	}
+	return one
 }
 
 // compare are rows of images: y, the estimate and the truth on one scale, and the residual and the

@@ -94,7 +94,7 @@ func (l *Looker) measured(look *study.Look, fitted []float64) {
 	look.Fit, look.Data = l.array(shape, false, fit), l.array(shape, false, y)
 	residual := floats.SubTo(make([]float64, len(y)), y, fit)
 	if rows, cols, channels, pixels, ok := draw.Middle(shape, false, residual); ok {
-		look.Correlation = around(luminance(pixels, channels), rows, cols)
+		look.Correlation = around(draw.MeanOfChannels(pixels, channels), rows, cols)
 	} else if len(shape) == 1 {
 		look.Correlation = along(residual)
 	}
@@ -189,14 +189,6 @@ func (l *Looker) coefficients(look *study.Look, b []float64) {
 		}
 		return c
 	})
-}
-
-func luminance(x []float64, channels int) []float64 {
-	one := make([]float64, len(x)/channels)
-	for i, v := range x {
-		one[i/channels] += v / float64(channels)
-	}
-	return one
 }
 
 // around is the correlation of an image with itself: that at the lag (s, t) is
