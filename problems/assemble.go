@@ -163,14 +163,14 @@ func (p *Problem) Foresee(s *Common, all [][]float64) {
 // prepareColumns centers and scales the columns of the operator where it is asked for.
 func (a *assembly) prepareColumns() error {
 	// Without a constant to fit columns are centered for good conditions alone.
-	a.p.centered = a.p.Loss.Timed() && a.Regression() && a.Line("synthesis") == 0
+	a.p.centered = a.p.Loss.Row().Timed && a.Regression() && a.Line("synthesis") == 0
 	if !a.data.Intercept && !a.data.Standardize && !a.p.centered {
 		return nil
 	}
 	if err := a.checkColumns(); err != nil {
 		return err
 	}
-	if a.p.Loss.Timed() && a.data.Intercept {
+	if a.p.Loss.Row().Timed && a.data.Intercept {
 		return a.Errorf(a.Line("intercept"), "an intercept is asked for, but a constant in the linear predictor does "+
 			"not change the %s loss: expected none", a.p.Loss.Name)
 	}

@@ -25,7 +25,7 @@ func checkY(l Loss, p loss.Structured, data Data) error {
 	for _, v := range data.Y {
 		least, most = min(least, v), max(most, v)
 	}
-	if k, _ := l.Kind(); k.Unbounded != nil && k.Unbounded(least, most) {
+	if k := l.Row(); k.Unbounded != nil && k.Unbounded(least, most) {
 		return fmt.Errorf("array \"y\" is %g everywhere: the %s loss has no least intercept", most, l.Name)
 	}
 	return nil

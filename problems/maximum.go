@@ -138,14 +138,7 @@ func (m *maximizer) top(name string) (float64, error) {
 	if m.parts.Behind != nil {
 		return 0, spec.WeightErrorf(name, "is missing, and has no maximum from which a path could begin")
 	}
-	var free []int
-	at := 0
-	for _, p := range m.penalties {
-		for _, j := range p.Unpenalized {
-			free = append(free, at+j)
-		}
-		at += p.N
-	}
+	free := m.free()
 	z, err := m.slope(free)
 	if err != nil {
 		return 0, err
@@ -167,24 +160,42 @@ func (m *maximizer) unpenalized(name string) (free []int, err error) {
 	if linops.StructureOf(m.p.Operator).Columns.Known && m.roots == nil && m.p.Loss.Squared() {
 		return nil, nil
 	}
-	at := 0
 	for _, p := range m.penalties {
 		if p.Free && p.Unpenalized == nil || p.Norm.Name == "" && len(p.Unpenalized) < p.N {
 			return nil, spec.WeightErrorf(name, "is given as a multiple of its maximum, which is not known: the "+
 				"penalty%s leaves coordinates of b free at %s's maximum, and the operator's columns are not "+
 				"orthogonal; expected a number", m.AtLine(p.Line), name)
 		}
-		for _, j := range p.Unpenalized {
-			free = append(free, at+j)
-		}
-		at += p.N
 	}
+	free = m.free()
 	if n := len(free); n > maxUnpenalized || n*m.p.D > maxUnpenalizedValues {
 		return nil, spec.WeightErrorf(name, "is given as a multiple of its maximum, which is not known for %d "+
 			"coordinates of b without a penalty and %d values in y: expected a number, or at most "+
 			"%d such coordinates", n, m.p.D, min(maxUnpenalized, maxUnpenalizedValues/m.p.D))
 	}
 	return free, nil
+}
+
+// free lists the coordinates of b without a penalty.
+func (m *maximizer) free() (free []int) {
+	at := 0
+	for _, p := range m.penalties {
+		for _, j := range p.Unpenalized {
+			free = append(free, at+j)
+		}
+		at += p.N
+	}
+	return free
+}
+
+// byColumns is the operator of some columns of A alone, until it is released.
+func (m *maximizer) byColumns(columns ...int) (op linops.Operator, release func()) {
+	on := space.Coordinates(m.p.dev, m.p.P+m.p.extra(), columns)
+	of, _ := linops.On(m.p.dev, m.p.Operator, on)
+	return of, func() {
+		of.Release()
+		on.Release()
+	}
 }
 
 func (m *maximizer) gradient(z []float64) []float64 {
@@ -211,10 +222,8 @@ func (m *maximizer) uncorrelated(g []float64, size float64) bool {
 	}
 	dev, length2 := m.p.dev, make([]float64, 1)
 	j := floats.MaxIdx(lists.Map(g, math.Abs))
-	on := space.Coordinates(dev, len(g), []int{j})
-	defer on.Release()
-	op, _ := linops.On(dev, m.p.Operator, on)
-	defer op.Release()
+	op, release := m.byColumns(j)
+	defer release()
 	x := linops.Images(dev, op)
 	defer x.Free()
 	if dev.Dot(length2, x, x); !(math.Abs(g[j]) <= roundingOfRest*math.Sqrt(length2[0])*size) {
@@ -267,10 +276,8 @@ func (m *maximizer) residual(columns []int) ([]float64, error) {
 		return rooted(y), nil
 	}
 	dev := m.p.dev
-	on := space.Coordinates(dev, m.p.P+m.p.extra(), columns)
-	defer on.Release()
-	op, _ := linops.On(dev, m.p.Operator, on)
-	defer op.Release()
+	op, release := m.byColumns(columns...)
+	defer release()
 	x := linops.Images(dev, op)
 	for i := range columns {
 		dev.Upload(x.Rows(i, i+1), rooted(x.Rows(i, i+1).ToHost()))
@@ -292,10 +299,8 @@ func (m *maximizer) residual(columns []int) ([]float64, error) {
 
 func (m *maximizer) fitBy(columns []int, z, y array.Batch) error {
 	p, dev := m.p, m.p.dev
-	on := space.Coordinates(dev, p.P+p.extra(), columns)
-	defer on.Release()
-	op, _ := linops.On(dev, p.Operator, on)
-	defer op.Release()
+	op, release := m.byColumns(columns...)
+	defer release()
 	ctx := m.ctx
 	problem := solve.Problem{A: op, Loss: p.loss, R: prox.NewSquaredL2(0), Device: dev}
 	solver, err := solve.New(ctx, solve.Default(problem), problem, solve.Options{Tol: fitTol})

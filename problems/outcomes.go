@@ -71,15 +71,10 @@ func (p *Problem) shiftOutcomes(b []float64) {
 func centeredOutcomes(v []float64) { floats.AddConst(-floats.Sum(v)/float64(len(v)), v) }
 
 func outcomesOf(l Loss, data Data) int {
-	if k, _ := l.Kind(); k.Columns {
+	if l.Row().Columns {
 		return data.YShape[1]
 	}
 	return 0
-}
-
-func hasClasses(l Loss) bool {
-	k, _ := l.Kind()
-	return k.Classes
 }
 
 func checkOutcomes(l Loss, data Data) error {

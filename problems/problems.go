@@ -221,7 +221,7 @@ func newProblem(ctx context.Context, name string, dev array.Device, data Data, h
 		Values: Values{Lambda: math.NaN(), Lambda2: math.NaN(), Gamma: math.NaN()},
 	}
 	p.D, p.P = parts.Operator.Dims()
-	p.Columns = Columns{Missing: parts.Missing, outcomes: outcomesOf(p.Loss, data), classes: hasClasses(p.Loss),
+	p.Columns = Columns{Missing: parts.Missing, outcomes: outcomesOf(p.Loss, data), classes: p.Loss.Row().Classes,
 		rows: s.Regression() && s.Line("synthesis") == 0, redundant: redundant(data), levels: levels(data)}
 	if parts.Source != nil && len(parts.Shape) == 2 {
 		p.observed = parts.Source.Places

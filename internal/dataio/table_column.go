@@ -56,11 +56,14 @@ func (c *columnText) level(text string) error {
 	return nil
 }
 
+// logicals are the texts that stand for 1 and 0.
+var logicals = []string{"TRUE", "FALSE", "True", "False", "true", "false"}
+
 // finish is the column when all cells have been read. A column in which no cell shows its kind is one of
 // numbers, all missing, unless it has texts in quotes.
 func (c *columnText) finish() Column {
 	quotedMarks := c.numbers && c.first == "" && len(c.Levels) > 0
-	other := func(level string) bool { return !isLogical(level) }
+	other := func(level string) bool { return !slices.Contains(logicals, level) }
 	logical := !c.numbers && c.first != "" && !slices.ContainsFunc(c.Levels, other)
 	switch {
 	case logical:
@@ -81,14 +84,6 @@ func (c *columnText) finish() Column {
 		c.sortLevels()
 	}
 	return c.Column
-}
-
-func isLogical(cell string) bool {
-	switch cell {
-	case "TRUE", "FALSE", "True", "False", "true", "false":
-		return true
-	}
-	return false
 }
 
 func (c *Column) sortLevels() {

@@ -112,7 +112,7 @@ func (s *Spec) Build(dev array.Device, data Data) (*Parts, error) {
 
 func (b *builder) build() error {
 	shape, outcomes := b.data.YShape, []int(nil)
-	if k, _ := b.Spec.LossOf(b.data).Kind(); k.Columns {
+	if b.Spec.LossOf(b.data).Row().Columns {
 		shape, outcomes = shape[:1], shape[1:] // the rows of the operator, and as many coefficients of each column
 	}
 	if b.noise != nil {
@@ -151,7 +151,7 @@ func (b *builder) build() error {
 
 // outcomes is the number of columns of y for a loss that has several, 1 for others.
 func (b *builder) outcomes() int {
-	if k, _ := b.Spec.LossOf(b.data).Kind(); k.Columns {
+	if b.Spec.LossOf(b.data).Row().Columns {
 		return b.data.YShape[1]
 	}
 	return 1

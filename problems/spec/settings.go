@@ -35,23 +35,10 @@ func (l Loss) Squared() bool {
 	return err == nil && k.Squared()
 }
 
-// Transforms reports that the expectation of y is not mu_hat, the linear predictor, but a function of
-// it.
-func (l Loss) Transforms() bool {
+// Row is [Loss.Kind], the zero one where there is none of the name.
+func (l Loss) Row() loss.Kind {
 	k, _ := l.Kind()
-	return k.Transforms
-}
-
-// Trials reports that y may be numbers of successes among trials.
-func (l Loss) Trials() bool {
-	k, _ := l.Kind()
-	return k.Trials
-}
-
-// Timed reports that y are events at times.
-func (l Loss) Timed() bool {
-	k, _ := l.Kind()
-	return k.Timed
+	return k
 }
 
 // Check reports a name or a parameter that is not one.
@@ -100,7 +87,7 @@ func (s *Spec) parseLoss(n *yaml.Node) error {
 		return err
 	}
 	s.Loss.Name = c.Text("name", "")
-	k, _ := s.Loss.Kind()
+	k := s.Loss.Row()
 	for _, p := range parameters[1:] {
 		switch own := k.Parameter != nil && k.Parameter.Name == p.Name; {
 		case own && !c.Given(p.Name):

@@ -121,7 +121,7 @@ func (f *Source) complete(data *Contents) (err error) {
 	if err := f.classify(data); err != nil {
 		return f.InFile(err)
 	}
-	if f.LossOf().Transforms() {
+	if f.LossOf().Row().Transforms {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}
 	if err := f.standardize(data); err != nil {

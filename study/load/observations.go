@@ -41,7 +41,7 @@ func (f *Source) observe(data *Contents, o observations) error {
 			return fmt.Errorf("array %q has %d values, expected %d, one for each value of \"y\"", c.Option, len(v), d)
 		case data.Stack != nil && c.Option == "trials":
 			return fmt.Errorf("array \"trials\" is given with a stack of samples, expected a single y")
-		case c.Timed && !f.LossOf().Timed():
+		case c.Timed && !f.LossOf().Row().Timed:
 			return study.Errorf("--%s is for the losses of events at times, such as --loss cox, and the loss is %s",
 				c.Option, cmp.Or(f.LossOf().Name, "squared"))
 		}
@@ -77,7 +77,7 @@ func (f *Source) observe(data *Contents, o observations) error {
 		if v := o["exposure"]; v != nil {
 			data.Offset[i] += math.Log(v[i/each])
 		}
-		if v := data.Offset[i]; f.LossOf().Transforms() && math.Abs(v) > mostOffset {
+		if v := data.Offset[i]; f.LossOf().Row().Transforms && math.Abs(v) > mostOffset {
 			return fmt.Errorf("array \"offset\" holds %g at [%d], expected numbers of size at most %d: exp of a "+
 				"linear predictor is out of range beyond; --exposure takes an exposure itself, not its logarithm",
 				v, i/each, mostOffset)
@@ -107,7 +107,7 @@ func (f *Source) tries(data *Contents, trials []float64) error {
 	if trials == nil {
 		return nil
 	}
-	if l := f.LossOf(); !l.Trials() {
+	if l := f.LossOf(); !l.Row().Trials {
 		return study.Errorf("--trials is for --loss %s, and the loss is %q",
 			loss.NamesThat(func(k loss.Kind) bool { return k.Trials }), cmp.Or(l.Name, "squared"))
 	}

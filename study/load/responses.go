@@ -26,7 +26,7 @@ func (f *Source) ReadMany(ctx context.Context) ([]Contents, error) {
 	}
 	g := *f
 	l, _ := LayoutOf(f.Problem)
-	g.several = l.Design && f.Specification == nil && !f.columns() && !f.LossOf().Timed()
+	g.several = l.Design && f.Specification == nil && !f.columns() && !f.LossOf().Row().Timed
 	data, err := g.Read(ctx)
 	if err != nil || !g.several || len(data.YShape) != 2 {
 		return []Contents{data}, err
@@ -43,7 +43,7 @@ func (f *Source) readColumns(ctx context.Context, names []string) ([]Contents, e
 	case !l.Design:
 		return nil, study.Errorf("--response names %d columns, but several responses are for regressions, found "+
 			"--problem %s", len(names), f.Problem)
-	case f.LossOf().Timed():
+	case f.LossOf().Row().Timed:
 		return nil, study.Errorf("--response names %d columns, but the %s loss has one y, and its times", len(names),
 			f.LossOf().Name)
 	}

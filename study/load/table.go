@@ -70,7 +70,7 @@ func (f *Source) tableOptions() design.Options {
 		Response: t.Response, Index: t.Index, Drop: t.Drop, Only: t.Only, Categorical: t.Categorical,
 		Beside: design.Beside{Weights: t.Weights, Offset: t.Offset, Exposure: t.Exposure, Trials: t.Trials,
 			Time: t.Time, Start: t.Start, Strata: t.Strata},
-		NA: t.NA, Coding: design.Coding{Success: t.Success}, Binary: f.Intercept || f.LossOf().Timed(),
+		NA: t.NA, Coding: design.Coding{Success: t.Success}, Binary: f.Intercept || f.LossOf().Row().Timed,
 	}
 	if t.Response != "" {
 		o.Groups = t.Groups
@@ -78,9 +78,8 @@ func (f *Source) tableOptions() design.Options {
 	if t.Missing != string(design.Refuse) {
 		o.Missing = design.Missing(t.Missing)
 	}
-	if k, err := f.LossOf().Kind(); err == nil {
-		o.Levels, o.Classes = k.Levels, k.Classes
-	}
+	k := f.LossOf().Row()
+	o.Levels, o.Classes = k.Levels, k.Classes
 	return o
 }
 

@@ -61,7 +61,7 @@ func (r *Request) checkTable(l problems.Layout) error {
 			t.Response, r.Data)
 	}
 	if !r.Given("intercept") {
-		r.Intercept = l.Design && !r.LossOf().Timed()
+		r.Intercept = l.Design && !r.LossOf().Row().Timed
 	}
 	if !r.Given("standardize") {
 		r.Standardize = l.Design
