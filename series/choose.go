@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"surepipe/internal/lists"
 	"surepipe/progress"
 )
@@ -188,18 +190,12 @@ func (d *denoiser) chooseMultiple(ctx context.Context) error {
 			return err
 		}
 		for _, row := range rows {
-			for i, v := range row {
+			for i, v := range row { // nil where no patch begins
 				total[i] += v
 			}
 		}
 	}
-	best := 0
-	for i, v := range total {
-		if v < total[best] {
-			best = i
-		}
-	}
-	d.multiple = multiples[best]
+	d.multiple = multiples[floats.MinIdx(total)]
 	clear(d.slices) // read again from the first on
 	return nil
 }

@@ -97,7 +97,7 @@ func (p plane) smoothBlocks(most float64) (Estimate, error) {
 		return refuse(MethodSmoothBlocks, "an image of %d x %d pixels has %d blocks of %d x %d, expected at least %d",
 			p.rows, p.cols, all, blockSide, blockSide, leastBlocks)
 	}
-	blocks := noisy(p.spectra(0))
+	blocks := noisy(p.spectra(0), 1)
 	if len(blocks) < leastBlocks {
 		return refuse(MethodSmoothBlocks, "%d blocks of %d x %d pixels hold noise, expected at least %d: the "+
 			"others are constant, or more than half of their pixels are missing, or have pixels at the least, the "+

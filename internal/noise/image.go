@@ -146,9 +146,10 @@ type spectrum struct {
 // middle is the energy of all middle frequencies.
 func (e energies) middle() float64 { return e.texture[0] + e.texture[1] }
 
-// noisy are the blocks that hold noise.
-func noisy(all []spectrum) (some []*spectrum) {
-	for i := range all {
+// noisy are those of every so many blocks that hold noise.
+func noisy(all []spectrum, every int) []*spectrum {
+	some := make([]*spectrum, 0, len(all)/every)
+	for i := every - 1; i < len(all); i += every {
 		if all[i].noisy {
 			some = append(some, &all[i])
 		}

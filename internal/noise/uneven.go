@@ -119,14 +119,7 @@ func leastOf(cells []*spectrum, m int, of func(c *spectrum) float64) []*spectrum
 
 // cells are the blocks that hold noise, of a large image some of them.
 func (m *Image) cells() []*spectrum {
-	step, all := 1+m.Rows*m.Columns*m.Channels/(blockSide*blockSide*mostCells), m.spectra()
-	some := make([]*spectrum, 0, len(all)/step)
-	for i := step - 1; i < len(all); i += step {
-		if all[i].noisy {
-			some = append(some, &all[i])
-		}
-	}
-	return some
+	return noisy(m.spectra(), 1+m.Rows*m.Columns*m.Channels/(blockSide*blockSide*mostCells))
 }
 
 // beside is the mean of the pixels to the left and right of a block, whose noise is not that of the block: where noise

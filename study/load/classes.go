@@ -15,15 +15,8 @@ import (
 	"surepipe/study"
 )
 
-func (f *Source) classes() bool {
-	k, err := f.LossOf().Kind()
-	return err == nil && k.Classes
-}
-
-func (f *Source) columns() bool {
-	k, err := f.LossOf().Kind()
-	return err == nil && k.Columns
-}
+func (f *Source) classes() bool { return f.LossOf().Row().Classes }
+func (f *Source) columns() bool { return f.LossOf().Row().Columns }
 
 // classify gives y a column for each class, 1 for that of the observation and else 0, where y are labels: the places of
 // the levels of a table's response, or any numbers. A y with several columns has them already.
@@ -44,9 +37,8 @@ func (f *Source) classify(data *Contents) error {
 	}
 	slices.Sort(labels)
 	labels = slices.Compact(labels)
-	most, _ := f.LossOf().Kind()
-	if n := len(labels); n < 2 || n > most.Levels {
-		return fmt.Errorf("array \"y\" has %d different values, expected 2 to %d classes", n, most.Levels)
+	if n, most := len(labels), f.LossOf().Row().Levels; n < 2 || n > most {
+		return fmt.Errorf("array \"y\" has %d different values, expected 2 to %d classes", n, most)
 	}
 	names := make([]string, len(labels))
 	for k, v := range labels {

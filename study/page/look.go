@@ -206,10 +206,7 @@ func around(x []float64, rows, cols int) *study.Correlation {
 			sum := 0.0
 			for i := range rows - s {
 				from, to := max(0, -t), min(cols, cols-t)
-				a, b := e[i*cols+from:i*cols+to], e[(i+s)*cols+from+t:(i+s)*cols+to+t]
-				for j, v := range a {
-					sum += v * b[j]
-				}
+				sum += floats.Dot(e[i*cols+from:i*cols+to], e[(i+s)*cols+from+t:(i+s)*cols+to+t])
 			}
 			v := rounded(sum/square, 3)
 			c.Values[(lagsAround+s)*side+lagsAround+t], c.Values[(lagsAround-s)*side+lagsAround-t] = v, v
@@ -226,11 +223,7 @@ func along(x []float64) *study.Correlation {
 	lags := min(lagsAlong, len(x)-1)
 	c := &study.Correlation{Shape: []int{lags + 1}, Of: len(x)}
 	for t := range lags + 1 {
-		sum := 0.0
-		for i := range len(e) - t {
-			sum += e[i] * e[i+t]
-		}
-		c.Values = append(c.Values, rounded(sum/square, 3))
+		c.Values = append(c.Values, rounded(floats.Dot(e[:len(e)-t], e[t:])/square, 3))
 	}
 	return c
 }

@@ -6,11 +6,13 @@ import (
 	"context"
 	"io/fs"
 	"iter"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/fit"
+	"surepipe/internal/lists"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/risk/warning"
@@ -156,20 +158,15 @@ func (p *Prediction) mean() {
 		f.Mean(p.Predictions, p.Predictions)
 	}
 	p.Responses, p.Classes = f.Responses, f.Classes
-	if k := len(p.Responses); k > 0 {
-		for ; len(p.Predictions) > 0; p.Predictions = p.Predictions[k:] {
-			p.Values = append(p.Values, p.Predictions[:k:k])
-		}
-		p.Predictions = nil
+	k := max(len(p.Responses), len(p.Classes))
+	if k == 0 {
 		return
 	}
-	if p.Classes == nil {
+	rows := slices.Collect(slices.Chunk(p.Predictions, k))
+	if p.Predictions = nil; len(p.Responses) > 0 {
+		p.Values = rows
 		return
 	}
-	for k := len(p.Classes); len(p.Predictions) > 0; p.Predictions = p.Predictions[k:] {
-		row := p.Predictions[:k:k]
-		p.Probabilities = append(p.Probabilities, row)
-		p.Predicted = append(p.Predicted, p.Classes[floats.MaxIdx(row)])
-	}
-	p.Predictions = nil
+	p.Probabilities = rows
+	p.Predicted = lists.Map(rows, func(row []float64) string { return p.Classes[floats.MaxIdx(row)] })
 }
