@@ -7,14 +7,12 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"surepipe/array"
 	"surepipe/internal/lists"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/risk/folds"
 	"surepipe/solve/rewrite"
 	"surepipe/stages"
-	"surepipe/vjp"
 )
 
 // refit is a family on one device with some observations left out.
@@ -194,20 +192,9 @@ func (r *refit) at(ctx context.Context, weights []float64, from start) (mu []flo
 	if !sol.Converged {
 		r.failed++
 	}
-	_, picks := linops.Picks(r.of.f.Problem.A)
-	if low := sol.Implied; picks && low != nil && low.Factors != nil {
-		b.factors = low.Factors()
-	} else {
-		sol.Expand(view)
+	mu, factors := r.errs().Predict(view, sol)
+	if b.factors = factors; factors == nil {
 		b = writtenOf(sol.B)
 	}
-	mu = r.kept.Predict(view, bOf(sol), b.factors, r.of.y, r.errs().Predicted())
 	return mu, b, view.Sync()
-}
-
-func bOf(sol *vjp.Solution) array.Batch {
-	if sol.Implied != nil {
-		return array.Batch{}
-	}
-	return sol.B
 }

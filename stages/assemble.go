@@ -227,7 +227,7 @@ func (j *Job) criteria(ctx context.Context, r *Risk) error {
 	if err := j.leaveGroupsSquared(ctx, r, plain); err != nil || j.several() {
 		return err
 	}
-	left, err := j.leaveOneOut(ctx, func(diagonal []float64) (losses []float64, mean, stdErr float64, err error) {
+	left, err := j.leaveOneOut(func(diagonal []float64) (losses []float64, mean, stdErr float64, err error) {
 		mean, stdErr, err = risk.LeaveOneOut(all(), diagonal)
 		return nil, mean, stdErr, err
 	}, func() risk.LeftOut { return risk.SquaredLeftOut(all()) })

@@ -170,7 +170,7 @@ func (j *Job) watched() bool {
 
 // leaveOneOut is the estimate, when all probes are done: exact is that for a diagonal, with the losses of which it is
 // the mean unless they are nil, and left the loss of one observation by its leverage.
-func (j *Job) leaveOneOut(ctx context.Context,
+func (j *Job) leaveOneOut(
 	exact func(diagonal []float64) (losses []float64, mean, stdErr float64, err error),
 	left func() risk.LeftOut) (risk.LeaveOneOutResult, error) {
 	diagonal := j.diagonal

@@ -182,7 +182,7 @@ func (j *Job) lossCriteria(ctx context.Context, r *Risk) error {
 		r.ALOErr = errors.New("the fit is not unique, and neither are those without an observation")
 		return nil
 	}
-	left, err := j.leaveOneOut(ctx, f.mean, func() risk.LeftOut {
+	left, err := j.leaveOneOut(f.mean, func() risk.LeftOut {
 		return func(i int, h float64) float64 {
 			_, v := f.leftOut(i, f.shift(i, h))
 			return v

@@ -27,9 +27,22 @@ type Without struct {
 	Out     []int         // those that are predicted
 }
 
-// Predicted are the places of the observations of which errors need the prediction: what is left out, or all where
+// Predict is the estimate of the observations that [Without.Of] needs by a solution for those that are kept, and the
+// factors of a matrix of which A picks entries, where the solution has them; any other is written down.
+func (w Without) Predict(dev array.Device, sol *vjp.Solution) (mu []float64, factors *vjp.Factors) {
+	var b array.Batch
+	if _, picks := linops.Picks(w.Problem.A); picks && sol.Implied != nil && sol.Implied.Factors != nil {
+		factors = sol.Implied.Factors()
+	} else {
+		sol.Expand(dev)
+		b = sol.B
+	}
+	return w.Kept.Predict(dev, b, factors, w.Y, w.predicted()), factors
+}
+
+// predicted are the places of the observations of which errors need the prediction: what is left out, or all where
 // they do not stand alone.
-func (w Without) Predicted() []int {
+func (w Without) predicted() []int {
 	if known := loss.StructureOf(w.Problem.Loss); known.Joint == nil && partsOf(w.Problem) == nil {
 		return w.Out
 	}
@@ -306,13 +319,6 @@ func (j *Job) fitWithout(ctx context.Context, out []int) (errs []float64, err er
 		return nil, errors.New("it has not converged")
 	}
 	w := Without{Problem: j.problem, Y: j.Y, Kept: kept, Out: out}
-	var b array.Batch
-	var factors *vjp.Factors
-	if _, picks := linops.Picks(j.problem.A); picks && sol.Implied != nil && sol.Implied.Factors != nil {
-		factors = sol.Implied.Factors()
-	} else {
-		sol.Expand(j.view)
-		b = sol.B
-	}
-	return w.Of(kept.Predict(j.view, b, factors, j.Y, w.Predicted())), j.view.Err()
+	mu, _ := w.Predict(j.view, sol)
+	return w.Of(mu), j.view.Err()
 }
