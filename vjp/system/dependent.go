@@ -7,7 +7,9 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/lapack/lapack64"
+	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/internal/lists"
@@ -79,20 +81,23 @@ func (e *Equations) withoutDependent(ctx context.Context, dev array.Device, on o
 	if err != nil {
 		return nil, fit, err
 	}
-	if !spanned(dev, made.(*inverted), rest, lists.Pick(scale, left), pivoted.Cut*float64(max(on.d, n))*0x1p-52) {
+	doubtful, sure := beyond(dev, made.(*inverted), rest, lists.Pick(scale, left), e.doubt())
+	if !sure {
 		array.Free(made.(*inverted).inverse)
 		m.Release()
 		inner.Release()
 		whole.Release()
 		return nil, Fit{}, dev.Err()
 	}
+	made.(*inverted).closed.High += float64(doubtful)
 	fit.By = " by Cholesky's method, without columns that are combinations of others"
 	return made, fit, nil
 }
 
-// spanned reports that columns, in units in which they have length one, are in the span of those of the system, up to a
-// distance.
-func spanned(dev array.Device, of *inverted, columns linops.Operator, units []float64, distance float64) bool {
+// beyond is the number of directions that columns, in units in which they have length one, have beside those of the
+// system, where they are all in doubt, as [pivoted.Factorize] decides; sure is false where they are not.
+func beyond(dev array.Device, of *inverted, columns linops.Operator, units []float64, doubt float64) (n int,
+	sure bool) {
 	x := linops.Images(dev, columns)
 	k := x.K()
 	t, c, back := dev.Alloc(k, of.n), dev.Alloc(k, of.n), dev.Alloc(k, of.d)
@@ -108,9 +113,14 @@ func spanned(dev array.Device, of *inverted, columns linops.Operator, units []fl
 		for i, v := range norms {
 			most = max(most, math.Sqrt(v)*units[i])
 		}
-		if most <= distance {
-			return dev.Err() == nil
+		if most <= pivoted.Cut*float64(max(of.d, of.n+k))*0x1p-52 {
+			return 0, dev.Err() == nil
 		}
 	}
-	return false
+	left := mat.NewDense(k, of.d, x.ToHost())
+	for i, unit := range units {
+		floats.Scale(unit, left.RawRowView(i))
+	}
+	f := pivoted.Factorize(left.T(), nil, 1, doubt)
+	return f.Rank, f.Sure == 0 && dev.Err() == nil
 }

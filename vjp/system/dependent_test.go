@@ -23,13 +23,17 @@ func TestColumnsInTheSpanOfOthers(t *testing.T) {
 		d, n  int
 		whole bool
 		off   float64
+		error float64 // the optimality of the solution
 		more  float64
+		may   float64
 		by    string
 	}{
-		{150, 70, false, 0, 0, "combinations"},
-		{150, 70, false, 1e-7, 1, "pivoted QR"},
-		{2000, 40, true, 0, 0, "combinations"}, // many rows and few columns, all of which count
-		{150, 40, false, 0, 0, "pivoted QR"},   // too small for a search to pay
+		{150, 70, false, 0, 0, 0, 0, "combinations"},
+		{150, 70, false, 1e-7, 0, 1, 0, "pivoted QR"},
+		{150, 70, false, 1e-7, 1e-10, 0, 1, "combinations"},
+		{150, 70, false, 0, 1e-10, 0, 0, "combinations"},
+		{2000, 40, true, 0, 0, 0, 0, "combinations"}, // many rows and few columns, all of which count
+		{150, 40, false, 0, 0, 0, 0, "pivoted QR"},   // too small for a search to pay
 	} {
 		d, n := c.d, c.n
 		rng := rand.New(rand.NewPCG(7, 8))
@@ -54,12 +58,15 @@ func TestColumnsInTheSpanOfOthers(t *testing.T) {
 			on = space.All(n + extra)
 		}
 		m, _ := linops.On(dev, a, on)
-		s, fit, err := system.Factor(context.Background(), dev, system.Equations{M: m, Space: on, Norm: 1e6, Certain: true})
+		s, fit, err := system.Factor(context.Background(), dev, system.Equations{M: m, Space: on, Norm: 1e6,
+			Certain: c.error == 0, Optimality: c.error})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if trace := s.Closed().Trace; trace != float64(n)+c.more || !strings.Contains(fit.By, c.by) {
-			t.Errorf("%+v: trace %g%s", c, trace, fit.By)
+		known := s.Closed()
+		if trace := known.Trace; trace != float64(n)+c.more || known.High != trace+c.may || known.Low != trace ||
+			!strings.Contains(fit.By, c.by) {
+			t.Errorf("%+v: trace %g, from %g to %g%s", c, trace, known.Low, known.High, fit.By)
 		}
 		z, image := make([]float64, d), dev.Alloc(1, d)
 		for i := range z {
