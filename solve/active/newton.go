@@ -170,7 +170,7 @@ func (n *newton) start(ctx context.Context, b0 array.Batch) error {
 		return err
 	case len(set) > 0:
 		return n.gradient()
-	case n.s.owner == nil:
+	case n.s.owner == nil && len(n.hostG) > len(n.hostZ): // else all coordinates may be in, and steps end soon
 		return n.walk(ctx)
 	}
 	return nil
