@@ -201,8 +201,8 @@ func (j *Job) moveOn(ctx context.Context, f *flatness, leverages []float64, r ri
 	return r, len(refits), nil
 }
 
-// affordable is the number of observations whose steps take about as much work as the exact diagonal may: each step
-// multiplies with the columns of the fit, whose number the work of the diagonal tells.
+// affordable is the number of observations whose steps take about cheapDiagonal operations: each step multiplies with
+// the n columns of the fit, where the exact diagonal takes d n^2.
 func (j *Job) affordable() int {
 	d := float64(len(j.Y))
 	step := 4*math.Sqrt(d*j.solution.Linearization.Closed().DiagonalFlops) + 100*d

@@ -86,9 +86,9 @@ func LossOf(p vjp.Problem) func(i int, mu, y float64) float64 {
 
 const (
 	// carries is the share of the mean excess of errors over those of a perfect fit that an observation must add, when
-	// it is left out, for its error to be that of a refit, and mostRefits how many there are at most, of which each
-	// takes about as much work as manySteps diagonals, in a second on a machine where these take longer.
-	carries, mostRefits, inSecond = 0.1, 32, 10 * cheapDiagonal
+	// it is left out, for its error to be that of a refit. There are at most mostRefits, and at least one, of together
+	// about refitFlops floating-point operations, a second's work.
+	carries, mostRefits, refitFlops = 0.1, 32, 10 * cheapDiagonal
 	// mostCopied is the number of entries of A up to which refits have a copy of their own.
 	mostCopied = 1 << 24
 )
@@ -166,10 +166,11 @@ func (j *Job) refusesRefits() bool {
 	return !j.settings.ALO || !small || known.Passes.Bytes > 0
 }
 
-// mostRefits is how many refits there are at most.
+// mostRefits is how many refits there are at most: each is taken for manySteps factorizations, of the work of the exact
+// diagonal.
 func (j *Job) mostRefits() int {
 	each := manySteps * j.solution.Linearization.Closed().DiagonalFlops
-	return int(min(mostRefits, max(1, inSecond/each)))
+	return int(min(mostRefits, max(1, refitFlops/each)))
 }
 
 // mayRefit says that refits may tell the errors of the observations that determine their own fit: of a fit that
