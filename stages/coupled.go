@@ -92,8 +92,7 @@ func (j *Job) leaveJoint(ctx context.Context, r *Risk, l loss.Joint) error {
 		return nil
 	}
 	if err == nil {
-		open := len(lists.Places(d, func(i int) bool { return !(losses[i] < math.Inf(1)) }))
-		err = &risk.UnresolvedError{Count: max(open, 1), D: d,
+		err = &risk.UnresolvedError{Count: max(untold(losses), 1), D: d,
 			Why: "decide so much of the fit that steps from it do not lead to those without them"}
 	}
 	r.noLeaveOneOut(err, true)

@@ -175,18 +175,18 @@ func (j *Job) moveOn(ctx context.Context, f *flatness, leverages []float64, r ri
 				off, doubts = off+change, append(doubts, doubt{i, change})
 			}
 		}
-		if ratio, affordable = moved/checked, affordable-n; last {
+		ratio, affordable, order = moved/checked, affordable-n, order[n:]
+		if last {
 			ratio, affordable = shares/float64(n), 0
 		}
 		doubts = slices.SortedFunc(slices.Values(doubts), func(a, b doubt) int { return cmp.Compare(b.by, a.by) })
-		for beyond := off - tolerated; beyond > 0 && j.mayEnd(doubts, beyond, len(refits)) &&
-			j.refitOne(ctx, doubts[0].i, losses, refits); beyond = off - tolerated {
+		for off > tolerated && j.mayEnd(doubts, off-tolerated, len(refits)) &&
+			j.refitOne(ctx, doubts[0].i, losses, refits) {
 			off, doubts = off-doubts[0].by, doubts[1:]
 		}
 		if ctx.Err() != nil {
 			return r, 0, ctx.Err()
 		}
-		order = order[n:]
 	}
 	mean, stdErr := risk.Mean(losses)
 	if off += ratio * max(left, 0); checked > 0 && !(off <= tolerated) || math.IsNaN(mean) {

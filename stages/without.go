@@ -112,8 +112,9 @@ func (j *Job) refit(ctx context.Context, l leftOut) (refits int, err error) {
 		return 0, nil
 	}
 	refused, most := j.refusesRefits(), j.mostRefits()
-	if need := len(lists.Places(len(l.adds), func(u int) bool { return !(l.adds[u] < math.Inf(1)) })); need > most {
-		return 0, unresolved(ctx, fmt.Errorf("%d of them would take too long", need), len(l.adds))
+	if open := untold(l.adds); open > most && !refused {
+		return 0, &risk.UnresolvedError{Count: open, D: len(l.adds), Why: fmt.Sprintf("decide so much of the fit that "+
+			"steps from it do not tell those without them, of which %d are affordable", most)}
 	}
 	for done := make([]bool, len(l.adds)); refits < most; {
 		u, adds, total := -1, 0.0, l.fit
@@ -144,6 +145,11 @@ func (j *Job) refit(ctx context.Context, l leftOut) (refits int, err error) {
 		refits++
 	}
 	return refits, nil
+}
+
+// untold is the number of errors that are not known.
+func untold(errs []float64) int {
+	return len(lists.Places(len(errs), func(k int) bool { return !(errs[k] < math.Inf(1)) }))
 }
 
 // errRefused says that there are no fits without an observation, by the form of the problem or the solver.

@@ -38,6 +38,9 @@ const (
 	Doubtful = 1 << 10
 )
 
+// LeastPivot is the smallest pivot that counts of a d x n matrix of norm 1.
+func LeastPivot(d, n int) float64 { return Cut * float64(max(d, n)) * 0x1p-52 }
+
 // Factorize factorizes m beside w, which is nil where there is no penalty. scale is ||M||, or the
 // norm of the operator that M was computed from, in the same units. Pivots up to doubt times the
 // scale are in doubt too.
@@ -68,7 +71,7 @@ func Factorize(m mat.Matrix, w *mat.Dense, scale, doubt float64) *Factor {
 	}
 	f := &Factor{Pivot: make([]int, n), Margin: math.Inf(1)}
 	tau := f.decompose(a, len(rows), n)
-	f.cut(a, n, min(len(rows), n), Cut*float64(max(d, n))*0x1p-52*scale, doubt*scale)
+	f.cut(a, n, min(len(rows), n), LeastPivot(d, n)*scale, doubt*scale)
 	if f.Rank == 0 {
 		return f
 	}

@@ -81,15 +81,15 @@ func (e *Equations) withoutDependent(ctx context.Context, dev array.Device, on o
 	if err != nil {
 		return nil, fit, err
 	}
-	doubtful, sure := beyond(dev, made.(*inverted), rest, lists.Pick(scale, left), e.doubt())
+	doubtful, sure := beyond(dev, made, rest, lists.Pick(scale, left), e.doubt())
 	if !sure {
-		array.Free(made.(*inverted).inverse)
+		array.Free(made.inverse)
 		m.Release()
 		inner.Release()
 		whole.Release()
 		return nil, Fit{}, dev.Err()
 	}
-	made.(*inverted).closed.High += float64(doubtful)
+	made.closed.High += float64(doubtful)
 	fit.By = " by Cholesky's method, without columns that are combinations of others"
 	return made, fit, nil
 }
@@ -113,7 +113,7 @@ func beyond(dev array.Device, of *inverted, columns linops.Operator, units []flo
 		for i, v := range norms {
 			most = max(most, math.Sqrt(v)*units[i])
 		}
-		if most <= pivoted.Cut*float64(max(of.d, of.n+k))*0x1p-52 {
+		if most <= pivoted.LeastPivot(of.d, of.n+k) {
 			return 0, dev.Err() == nil
 		}
 	}

@@ -175,7 +175,7 @@ func Sensitive(projection bool, optimality, condition float64) bool {
 // Conditioned is what is known of a well-conditioned system with n columns of length d.
 func Conditioned(trace, frobenius2, condition float64, d, n int) Closed {
 	known := Exactly(trace, frobenius2)
-	known.Margin = 1 / (math.Sqrt(condition) * pivoted.Cut * float64(max(d, n)) * 0x1p-52)
+	known.Margin = 1 / (math.Sqrt(condition) * pivoted.LeastPivot(d, n))
 	return known
 }
 
@@ -199,7 +199,7 @@ func (s *inverted) matrix(dev array.Device) (inverse array.Batch, free func()) {
 	return inverse, inverse.Free
 }
 
-func newInverted(dev array.Device, on onSpace, e Equations, inverse *mat.Dense, condition float64) (System, Fit,
+func newInverted(dev array.Device, on onSpace, e Equations, inverse *mat.Dense, condition float64) (*inverted, Fit,
 	error) {
 	trace, frobenius2 := float64(on.n), float64(on.n)
 	if e.Q != nil {

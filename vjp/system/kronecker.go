@@ -88,7 +88,7 @@ func (e *Equations) nothing(dev array.Device, x, gram *mat.Dense) bool {
 		for i, v := range x.RawRowView(r) {
 			size += math.Abs(v) * math.Sqrt(gram.At(i*p/n, i*p/n))
 		}
-		if !(floats.Norm(images.RawRowView(r), 2) <= pivoted.Cut*float64(max(d, n))*0x1p-52*size) {
+		if !(floats.Norm(images.RawRowView(r), 2) <= pivoted.LeastPivot(d, n)*size) {
 			return false
 		}
 	}
