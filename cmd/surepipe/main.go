@@ -108,6 +108,7 @@ var limitGarbage = func(bytes int64) {}
 
 func main() {
 	collectEarly()
+	stored.HugePages()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
