@@ -123,10 +123,9 @@ func (p *Projection) turned(dst []float64, first int, signs, x array.Batch) {
 	defer array.Free(signed, out)
 	dev.Mul(signed, signs, x)
 	dev.MulCSR(out, p.csr, signed)
-	values := out.ToHost()
 	for i := range k {
 		turn := turn(first + i)
-		row, from := dst[i*ProjectionSize:][:ProjectionSize], values[i*ProjectionSize:][:ProjectionSize]
+		row, from := dst[i*ProjectionSize:][:ProjectionSize], out.Rows(i, i+1).Read()
 		copy(row[turn:], from)
 		copy(row[:turn], from[ProjectionSize-turn:])
 	}

@@ -229,15 +229,15 @@ func LeaveOneOut(residuals, diagonal []float64) (mean, stdErr float64, err error
 }
 
 // atOnce numbers stay in a processor's cache.
-const atOnce = 1 << 12
+const atOnce = 1 << 9
 
 // meanOfSquares is the mean of the squares, and its standard error, in one reading of the numbers. The squares of
 // numbers that are large or small are summed in units of the largest.
 func meanOfSquares(parts iter.Seq[[]float64]) (mean, stdErr float64) {
-	unit, n, spread, squares := 0x1p-1022, 0.0, 0.0, make([]float64, atOnce)
+	unit, n, spread, room := 0x1p-1022, 0.0, 0.0, [atOnce]float64{}
 	for part := range parts {
 		for x := range slices.Chunk(part, atOnce) {
-			most, m, squares := unit, float64(len(x)), squares[:len(x)]
+			most, m, squares := unit, float64(len(x)), room[:len(x)]
 			for _, v := range x {
 				if v = math.Abs(v); v > most {
 					most = v

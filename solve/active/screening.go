@@ -99,7 +99,7 @@ func resumeScreening(path *engine.Path, family *engine.Family, y array.Batch) *s
 	if kept == nil {
 		return nil
 	}
-	if w, ok := kept.(*screening); ok && w.family == family && slices.Equal(w.y, y.ToHost()) {
+	if w, ok := kept.(*screening); ok && w.family == family && slices.Equal(w.y, y.Read()) {
 		return w
 	}
 	kept.Release()
@@ -352,7 +352,7 @@ func (s *screened) try(ctx context.Context, w *screening, y array.Batch, r prox.
 func (s *screened) choose(ctx context.Context, w *screening, y array.Batch, here separable, from engine.From) error {
 	dev := y.Device()
 	a := s.passes
-	b := w.b.ToHost()
+	b := w.b.Read()
 	seen, err := s.foresee(ctx, w, dev, here, from)
 	if err != nil {
 		return err

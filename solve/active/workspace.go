@@ -122,7 +122,7 @@ func resume(path *engine.Path, family *engine.Family, y array.Batch) *workspace 
 	}
 	w, ok := kept.(*workspace)
 	if ok && w.family == family && len(w.set) <= idleShare*len(w.p.Active())+idleLeast &&
-		(family.Moves || slices.Equal(w.y, y.ToHost())) {
+		(family.Moves || slices.Equal(w.y, y.Read())) {
 		return w
 	}
 	kept.Release()

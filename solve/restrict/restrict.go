@@ -65,7 +65,7 @@ func (c *Confined) Gather(b array.Batch) array.Batch {
 // Support lists the coordinates where b, a batch of one vector, is not 0.
 func Support(b array.Batch) []int {
 	var set []int
-	for j, v := range b.ToHost() {
+	for j, v := range b.Read() {
 		if v != 0 {
 			set = append(set, j)
 		}
