@@ -72,6 +72,9 @@ var needs = map[Problem]func(s sides, o *Options) float64{
 // garbage is what has not been collected yet, beside what is in use.
 const garbage = 1.25
 
+// mostRefitted is how many observations leave-one-out leaves out one by one, by fits that leave garbage behind.
+const mostRefitted = 64
+
 // mostOrder is the largest order of a completion's exact leverages.
 const mostOrder = 4096
 
@@ -144,7 +147,11 @@ func (o *Options) bytes(s load.Sizes, spec *problems.Spec) int64 {
 		need = ofSpec(spec)
 	}
 	work := need(of, o)
-	if k, _ := loss.KindOf(o.Loss); !k.Squared() || k.Columns {
+	k, _ := loss.KindOf(o.Loss)
+	if of.d <= mostRefitted && (!k.Squared() || o.LeaveOneOut) {
+		work += 4e3 * of.d
+	}
+	if !k.Squared() || k.Columns {
 		work = 1.6*work + 60*of.d + min(40*of.s*of.s, 400e3+2*of.s*of.s) + 15e3
 	}
 	work *= garbage * float64(max(o.Parallel, 1))

@@ -183,7 +183,7 @@ func denseDF(data problems.Data, b []float64, hyper problems.Hyper, name string)
 	return df + ridgeTrace(columns(x, b), ridge)
 }
 
-// Leave-one-out of the LASSO is near refits, of few observations too.
+// Leave-one-out of the LASSO is near refits, and of few observations it is theirs.
 func TestLeaveOneOutOfTheLassoApproachesRefits(t *testing.T) {
 	dev := array.NewHost()
 	var gaps []float64
@@ -210,7 +210,7 @@ func TestLeaveOneOutOfTheLassoApproachesRefits(t *testing.T) {
 		gaps = append(gaps, gap)
 	}
 	t.Logf("mean gaps %.2g at d = 20, %.2g at d = 160", gaps[0], gaps[1])
-	if slices.Max(gaps) > 0.04 {
+	if gaps[0] > 1e-6 || gaps[1] > 0.04 {
 		t.Errorf("gaps %v", gaps)
 	}
 }

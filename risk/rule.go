@@ -118,8 +118,8 @@ that the trace causes, gcv_trace_stderr`,
 		Asked: "--alo or --criterion alo",
 		Help: `leave-one-out: the mean of ((y_i - mu_hat_i)/(1 - D_ii))^2, with D the derivative of
 mu_hat; exact for ols and ridge. With a --loss it is the mean loss of an observation
-one Newton step towards the fit without it. Those that carry the mean are left out by
-fits without them. The probes of the trace show the diagonal of D too: alo is then an
+one Newton step towards the fit without it. Those that carry the mean, and all of up to
+64, are left out by fits without them. The probes of the trace show the diagonal of D too: alo is then an
 estimate (RandALO), and alo_probe_stderr the part of alo_stderr that is due to the
 probes; it takes at least 24, and not those of --trace hutch++. Where observations
 have leverages (D_ii) too near to 1 for the probes alo is left out, and

@@ -87,8 +87,10 @@ func LossOf(p vjp.Problem) func(i int, mu, y float64) float64 {
 const (
 	// carries is the share of the mean excess of errors over those of a perfect fit that an observation must add, when
 	// it is left out, for its error to be that of a refit. There are at most mostRefits, and at least one, of together
-	// about refitFlops floating-point operations, a second's work.
+	// about refitFlops floating-point operations, a second's work. Of at most few observations all have one, where these
+	// take about fewFlops, some milliseconds.
 	carries, mostRefits, refitFlops = 0.1, 32, 10 * cheapDiagonal
+	few, fewFlops                   = 64, cheapDiagonal / 20
 	// mostCopied is the number of entries of A up to which refits have a copy of their own.
 	mostCopied = 1 << 24
 )
@@ -111,40 +113,52 @@ func (j *Job) refit(ctx context.Context, l leftOut) (refits int, err error) {
 	if j.linear() {
 		return 0, nil
 	}
-	refused, most := j.refusesRefits(), j.mostRefits()
+	refused, most, all := j.refusesRefits(), j.mostRefits(), j.refitsAll(len(l.adds))
+	if all {
+		most = len(l.adds)
+	}
 	if open := untold(l.adds); open > most && !refused {
 		return 0, &risk.UnresolvedError{Count: open, D: len(l.adds), Why: fmt.Sprintf("decide so much of the fit that "+
 			"steps from it do not tell those without them, of which %d are affordable", most)}
 	}
-	for done := make([]bool, len(l.adds)); refits < most; {
-		u, adds, total := -1, 0.0, l.fit
-		for k, add := range l.adds {
-			if math.IsNaN(add) {
-				add = math.Inf(1)
-			}
-			total += add
-			if !done[k] && add > adds {
-				u, adds = k, add
-			}
-		}
-		if !(adds > carries*total) && !math.IsInf(adds, 1) || refused && !(adds > total/2) {
+	for tried, done := 0, make([]bool, len(l.adds)); tried < min(most, len(l.adds)); {
+		u, total := l.next(done)
+		carried := l.adds[u] > max(carries*total, 0) || math.IsInf(l.adds[u], 1)
+		if !carried && !all || refused && !(l.adds[u] > total/2) {
 			break
 		}
 		var errs []float64
 		if err = errRefused; !refused {
 			errs, err = j.fitWithout(ctx, l.places(u))
 			if errors.Is(err, errRefused) && ctx.Err() == nil {
-				refused = true
+				refused, all = true, false
 				continue
 			}
 		}
-		if err != nil {
+		done[u] = true
+		switch tried++; {
+		case err == nil:
+			l.adds[u] = l.put(u, errs)
+			refits++
+		case ctx.Err() != nil || carried:
 			return refits, unresolved(ctx, err, len(l.adds))
 		}
-		l.adds[u], done[u] = l.put(u, errs), true
-		refits++
 	}
 	return refits, nil
+}
+
+// next is the unit that adds most of those that are not done, and the sum of what all add to the fit.
+func (l leftOut) next(done []bool) (u int, total float64) {
+	u, total = -1, l.fit
+	for k, add := range l.adds {
+		if math.IsNaN(add) {
+			l.adds[k] = math.Inf(1)
+		}
+		if total += l.adds[k]; !done[k] && (u < 0 || l.adds[k] > l.adds[u]) {
+			u = k
+		}
+	}
+	return u, total
 }
 
 // untold is the number of errors that are not known.
@@ -179,6 +193,16 @@ func (j *Job) mostRefits() int {
 	return int(min(mostRefits, max(1, refitFlops/each)))
 }
 
+// refitsAll says that each of some units has a refit: one step knows nothing of what enters the fit without a unit, and
+// few units do not average that out. Where there is one manifold only, further steps lead to the refits.
+func (j *Job) refitsAll(units int) bool {
+	closed := j.solution.Linearization.Closed()
+	if units > few || math.IsInf(closed.SpaceMargin, 1) {
+		return false
+	}
+	return manySteps*float64(units)*closed.DiagonalFlops <= fewFlops && !j.refusesRefits()
+}
+
 // mayRefit says that refits may tell the errors of the observations that determine their own fit: of a fit that
 // interpolates nothing is left of the mean.
 func (j *Job) mayRefit(leverages []float64) bool {
@@ -197,7 +221,7 @@ func (j *Job) mayRefit(leverages []float64) bool {
 // refitSquares is refit for the squared loss, by residuals.
 func (j *Job) refitSquares(ctx context.Context, r *risk.LeaveOneOutResult, residuals func() []float64) (int, error) {
 	d := float64(len(j.Y))
-	if j.linear() || r.StdErr <= (carries-1/d)*r.Mean {
+	if j.linear() || r.StdErr <= (carries-1/d)*r.Mean && !j.refitsAll(len(j.Y)) {
 		return 0, nil
 	}
 	all := residuals()
