@@ -65,3 +65,28 @@ func TestRowsOfArraysThatBelongTogetherAreTold(t *testing.T) {
 		told("a sweep", path.Fit, c.expected)
 	}
 }
+
+// A scale of the Huber loss beyond all residuals leaves least squares, and one below all that the fit does not take for
+// itself leaves least absolute deviations, whatever the weights of the observations.
+func TestAScaleOfALossThatLeavesItNoChoiceIsTold(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 2))
+	x, y, weights := mat.NewDense(60, 3, nil), make([]float64, 60), make([]float64, 60)
+	for i := range y {
+		x.SetRow(i, []float64{r.NormFloat64(), r.NormFloat64(), r.NormFloat64()})
+		y[i], weights[i] = x.At(i, 0)+r.NormFloat64(), 1+r.Float64()
+	}
+	for _, a := range []surepipe.Arrays{{X: x, Y: y}, {X: x, Y: y, Weights: weights}} {
+		d, err := a.Data()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for delta, expected := range map[float64]bool{100: true, 1.345: false, 0.3: false, 1e-4: true} {
+			f := fitted(t, open(t, d, surepipe.Options{Problem: surepipe.Lasso, Lambda: "0.001", Loss: "huber",
+				LossParameter: delta}))
+			told := slices.ContainsFunc(f.Warnings, func(w surepipe.Warning) bool { return w.Code == "loss-scale" })
+			if told != expected {
+				t.Errorf("delta %g: %v, expected %v", delta, f.Warnings, expected)
+			}
+		}
+	}
+}

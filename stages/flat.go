@@ -16,6 +16,7 @@ import (
 	"surepipe/internal/parallel"
 	"surepipe/loss"
 	"surepipe/risk"
+	"surepipe/risk/warning"
 )
 
 // flatness is what a loss makes of the whitened problem (loss.Structure.Whiten): the weights w of
@@ -96,6 +97,31 @@ func (f *flatness) losses(z []float64) {
 			z[i] = f.known.At(i, z[i], f.y[i])
 		}
 	})
+}
+
+// scale tells of a unit of a loss of residuals that leaves it no choice, by the degrees of freedom of the fit: all
+// residuals are where it is quadratic, or only those that the fit takes for itself are.
+func (f *flatness) scale(df float64) (told []Warning) {
+	if f.known.Likelihood || f.known.Unit == 0 {
+		return nil
+	}
+	quadratic, curved := true, 0.0
+	for i, c := range f.curves {
+		quadratic = quadratic && math.Abs(f.slopes[i]-c*(f.z[i]-f.y[i])) <= 1e-9*math.Abs(f.slopes[i])
+		if !f.flat[i] {
+			curved++
+		}
+	}
+	switch {
+	case quadratic:
+		told = append(told, warning.LossScale.With("no residual is beyond %.6g, where the %s loss changes: the fit is "+
+			"that of least squares, which outliers move", f.known.Unit, f.known.Name))
+	case curved < df+0.5:
+		told = append(told, warning.LossScale.With("%.6g of %d residuals are within %.6g, where the %s loss changes, "+
+			"no more than the fit has degrees of freedom: it is that of least absolute deviations", curved, len(f.z),
+			f.known.Unit, f.known.Name))
+	}
+	return told
 }
 
 // undetermined is the part of the trace in flat observations where these alone determine directions of

@@ -153,6 +153,7 @@ func (j *Job) lossCriteria(ctx context.Context, r *Risk) error {
 	if err != nil {
 		return err
 	}
+	r.Doubts = append(r.Doubts, f.scale(r.Trace.Trace)...)
 	some := slices.Contains(f.flat, true)
 	if j.diagonal != nil && some {
 		if r.Undetermined = f.undetermined(j.diagonal); r.Undetermined > 0 {

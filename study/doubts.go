@@ -234,8 +234,10 @@ func (r *Swept) likelihood(all *Notes) {
 	}
 	*all = append(*all, r.Diagnostics.Notes()...)
 	for _, w := range r.Chosen.Risk.Warnings() {
-		if w.Is(warning.Overdispersed) {
-			all.Add(warning.Overdispersed, "%s", w.Text)
+		for _, k := range []*warning.Kind{warning.Overdispersed, warning.LossScale} {
+			if w.Is(k) {
+				all.Add(k, "%s", w.Text)
+			}
 		}
 	}
 }
