@@ -175,8 +175,8 @@ func errorOf(loss string, y, z float64) float64 {
 	return (y - z) * (y - z)
 }
 
-// Leave-group-out is the mean error of refits without each group: exactly for ridge, and within 3% for LASSO, logistic
-// and Poisson regression, on simulated and on real tables, and so is its error over groups.
+// Leave-group-out is the mean error of refits without each group, of so few groups exactly, on simulated and on real
+// tables, and so is its error over groups.
 func TestLeaveGroupOutAgainstRefits(t *testing.T) {
 	dev := array.NewHost()
 	defer dev.Close()
@@ -220,8 +220,7 @@ func TestLeaveGroupOutAgainstRefits(t *testing.T) {
 				t.Fatal(r.LGOErr)
 			}
 			want := refits(t, dev, c.problem, c.loss, g, at)
-			exact := c.problem == "ridge" && c.loss == "squared"
-			most := map[bool]float64{true: 1e-6, false: 0.03}[exact]
+			const most = 1e-5
 			off, bar := r.LGO.Mean/want.Mean-1, r.LGO.StdErr/want.StdErr-1
 			t.Logf("%s, df %.3g: %.5g ± %.2g, refits %.5g ± %.2g: off by %.2g, the bar by %.2g; alo %.4g", g.name,
 				r.Trace.Trace, r.LGO.Mean, r.LGO.StdErr, want.Mean, want.StdErr, off, bar, r.ALO)

@@ -151,8 +151,14 @@ func (j *Job) leaveGroups(ctx context.Context, r *Risk, whitened func(i int) (fl
 			many.Add(int64(len(places)))
 		}
 	})
-	decided := many.Load()
-	if err == nil && !j.linear() && float64(decided) > mostOfThem*float64(len(j.Y)) {
+	decided, all := many.Load(), j.refitsAll(t.Units)
+	if err == nil && all {
+		if _, err = j.refitEach(ctx, t, r.MuHat, errs); err == nil {
+			sums = t.sums(errs)
+			mean = risk.OverUnits(sums, len(errs))
+		}
+	}
+	if err == nil && !all && !j.linear() && float64(decided) > mostOfThem*float64(len(j.Y)) {
 		err = fmt.Errorf("%d of %d observations are in groups that decide more than %g of a direction of their own "+
 			"fit, and one Newton step does not tell fits without them: raise the weight of the regularizer, or "+
 			"choose cv", decided, len(j.Y), mostDecided)

@@ -177,13 +177,13 @@ func unresolved(ctx context.Context, err error, d int) error {
 		"tell the fits without them, and there is no such fit: %v", err)}
 }
 
-// refusesRefits says that leave-one-out was not asked for, or that A is too large for another one.
+// refusesRefits says that nothing that is left out was asked for, or that A is too large for another one.
 func (j *Job) refusesRefits() bool {
 	known := linops.StructureOf(j.problem.A)
 	_, picks := linops.Picks(j.problem.A)
 	small := picks || known.Sampled != nil || known.Identity ||
 		known.Entries.Known && known.Entries.Value <= mostCopied
-	return !j.settings.ALO || !small || known.Passes.Bytes > 0
+	return !j.settings.ALO && j.settings.Together.Units == 0 || !small || known.Passes.Bytes > 0
 }
 
 // mostRefits is how many refits there are at most: each is taken for manySteps factorizations, of the work of the exact
@@ -194,10 +194,10 @@ func (j *Job) mostRefits() int {
 }
 
 // refitsAll says that each of some units has a refit: one step knows nothing of what enters the fit without a unit, and
-// few units do not average that out. Where there is one manifold only, further steps lead to the refits.
+// few units do not average that out. Where there is one manifold only, further steps lead to the refits of observations.
 func (j *Job) refitsAll(units int) bool {
 	closed := j.solution.Linearization.Closed()
-	if units > few || math.IsInf(closed.SpaceMargin, 1) {
+	if units > few || units == len(j.Y) && math.IsInf(closed.SpaceMargin, 1) {
 		return false
 	}
 	return manySteps*float64(units)*closed.DiagonalFlops <= fewFlops && !j.refusesRefits()
@@ -276,14 +276,15 @@ func (j *Job) refitOne(ctx context.Context, i int, losses []float64, done map[in
 	return err == nil
 }
 
-// refitEach is refit for the errors of observations with several entries each, by entry.
+// refitEach is refit for the errors of units of entries, by entry.
 func (j *Job) refitEach(ctx context.Context, t Together, mu, errs []float64) (int, error) {
 	fit := slices.Clone(mu)
-	if parts := partsOf(j.problem); parts != nil {
+	if parts, at := partsOf(j.problem), LossOf(j.problem); parts != nil {
 		parts(fit, fit, j.Y)
 	} else {
-		floats.Sub(fit, j.Y)
-		floats.Mul(fit, fit)
+		for i, z := range mu {
+			fit[i] = at(i, z, j.Y[i])
+		}
 	}
 	members, in := folds.Members(t.Unit, t.Units), t.sums(fit)
 	l := leftOut{places: func(u int) []int { return members[u] }, adds: t.sums(errs), fit: floats.Sum(in)}
