@@ -138,7 +138,8 @@ from 48 probes`,
 		Help: `leave-group-out: the mean error of observations whose group (--groups, --blocks) is
 left out, residuals (I - D_GG)^{-1} (y - mu_hat)_G by the group's block of D; exact
 for ols and ridge, else one Newton step towards each refit, as alo, but for up to 64
-groups, which fits leave out where these are cheap. lgo_stderr goes over groups. It needs D from factors or its exact trace; the default with --groups`,
+groups, which fits leave out where these are cheap. lgo_stderr goes over groups. It
+needs D from factors or its exact trace; the default with --groups`,
 		Undefined: "at each of them some group determines a part of its own fit, or the blocks of the derivative are " +
 			"not known",
 		Value:      func(f Fitted) (float64, float64) { return f.withoutUnits(f.LGO) },
