@@ -1,6 +1,7 @@
 package surepipe_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -88,5 +89,56 @@ func TestAScaleOfALossThatLeavesItNoChoiceIsTold(t *testing.T) {
 				t.Errorf("delta %g: %v, expected %v", delta, f.Warnings, expected)
 			}
 		}
+	}
+}
+
+// Of more columns than rows a logistic fit at small weights is near y, and leave-one-out far above the loss of the fit,
+// by more than the degrees of freedom of a likelihood say: its bar covers the loss of other rows all the same.
+func TestErrorBarOfALogisticFitNearY(t *testing.T) {
+	const d, p, others, samples = 40, 120, 2000, 40
+	squares, marks := 0.0, 0
+	for seed := range uint64(samples) {
+		r := rand.New(rand.NewPCG(seed, 66))
+		draw := func(n int) (*mat.Dense, []float64) {
+			x, y := mat.NewDense(n, p, nil), make([]float64, n)
+			for i := range n {
+				eta, last := 0.0, r.NormFloat64()
+				for j := range p {
+					last = (last + math.Sqrt(3)*r.NormFloat64()) / 2
+					if x.Set(i, j, last); j < 10 {
+						eta += 0.8 * last * float64(1-j%2*2)
+					}
+				}
+				if r.Float64() < 1/(1+math.Exp(-eta)) {
+					y[i] = 1
+				}
+			}
+			return x, y
+		}
+		x, y := draw(d)
+		data, err := surepipe.Arrays{X: x, Y: y}.Data()
+		if err != nil {
+			t.Fatal(err)
+		}
+		yes := true
+		f := fitted(t, open(t, data, surepipe.Options{Problem: surepipe.Lasso, Lambda: "0.1max", Loss: "logistic",
+			Intercept: &yes}))
+		x, y = draw(others)
+		mean, b := 0.0, mat.NewVecDense(p, f.B().Data)
+		for i, v := range y {
+			eta := *f.Intercept + mat.Dot(b, x.RowView(i))
+			mean += (math.Max(eta, 0) + math.Log1p(math.Exp(-math.Abs(eta))) - v*eta) / others
+		}
+		if f.ALO == nil {
+			marks++
+			continue
+		}
+		off := (*f.ALO - mean) / *f.ALOStdErr
+		squares += off * off
+	}
+	if rms := math.Sqrt(squares / float64(samples-marks)); !(rms < 1.25) || marks > samples/4 {
+		t.Errorf("errors are %.3g bars, and %d are not known", rms, marks)
+	} else {
+		t.Logf("errors are %.3g bars, and %d are not known", rms, marks)
 	}
 }
