@@ -90,10 +90,10 @@ func LeaveOneOutFromProbes(leverages *hutch.Leverages, loss LeftOut) (LeaveOneOu
 //
 // to the variance about the error of this fit where leverages are alike, to first order in h, and for the squared loss
 // and a projection J up to h = 1/2 by 6%. The optimism of the loss, what leaving out adds to it, is phi df/d (Efron
-// 1986), and tells phi. With a likelihood it is at least df/d, and more where the fit is near y, whose curvature the others
-// then lack. It counts where the losses are alike, as those of a logistic regression without signal are: all are then
-// log 2. That of [Terms.GCV] is of as many squares as it has residual degrees of freedom, and for a new
-// row of a projection both together are too long by at most 6%, at h = 1/4.
+// 1986), and tells phi. With a likelihood it is at least df/d, and more where the fit is near y, whose curvature the
+// others then lack. It counts where the losses are alike, as those of a logistic regression without signal are: all are
+// then log 2. That of [Terms.GCV] is of as many squares as it has residual degrees of freedom, and for a new row of a
+// projection both together are too long by at most 6%, at h = 1/4.
 //
 // Squared residuals of few degrees of freedom also have [Terms.skewed].
 //

@@ -68,8 +68,8 @@ var (
 		Do:      "choose by `--criterion alo` or `cv`",
 		Samples: "y varies more about the fit than the likelihood has it: AIC and BIC ask for too large a model"})
 	LossScale = row(Kind{Code: "loss-scale", Hint: true,
-		Says: "with `--loss huber`: no residual is beyond delta, so that the fit is that of least squares, or no more " +
-			"are within it than the fit has degrees of freedom, so that it is that of least absolute deviations",
+		Says: "with `--loss huber`: no residual is beyond delta, so that the fit is that of least squares, or no " +
+			"more are within it than the fit has degrees of freedom, so that it is that of least absolute deviations",
 		Do: "give a `--huber-delta` of 1.345 standard deviations of the noise, in units of y, if that was not meant"})
 	Interpolates = row(Kind{Code: "interpolates", Severity: Caution,
 		Says: "with `--loss logistic` or `poisson`: the fit reproduces y, so that b is ill-determined and " +
