@@ -88,9 +88,9 @@ const (
 	// carries is the share of the mean excess of errors over those of a perfect fit that an observation must add, when
 	// it is left out, for its error to be that of a refit. There are at most mostRefits, and at least one, of together
 	// about refitFlops floating-point operations, a second's work. Of at most few observations all have one, where
-	// these take about fewFlops, some milliseconds.
+	// these take about fewFlops, some hundredths of a second.
 	carries, mostRefits, refitFlops = 0.1, 32, 10 * cheapDiagonal
-	few, fewFlops                   = 64, cheapDiagonal / 20
+	few, fewFlops                   = 64, cheapDiagonal / 40
 	// mostCopied is the number of entries of A up to which refits have a copy of their own.
 	mostCopied = 1 << 24
 )
@@ -201,7 +201,11 @@ func (j *Job) refitsAll(units int) bool {
 	if units > few || units == len(j.Y) && math.IsInf(closed.SpaceMargin, 1) {
 		return false
 	}
-	return manySteps*float64(units)*closed.DiagonalFlops <= fewFlops && !j.refusesRefits()
+	each := closed.DiagonalFlops
+	if entries := linops.StructureOf(j.problem.A).Entries; entries.Known {
+		each += 4 * float64(entries.Value) // the products of a step
+	}
+	return manySteps*float64(units)*each <= fewFlops && !j.refusesRefits()
 }
 
 // mayRefit says that refits may tell the errors of the observations that determine their own fit: of a fit that
