@@ -38,10 +38,15 @@ def heard(found):
 
 
 def tell(found, but=()):
-    """Gives warnings to Python's, at the line outside this package that has asked; but are codes to leave out."""
+    """Gives warnings to Python's; but are codes to leave out."""
+    for w in heard(found):
+        if w["code"] not in but:
+            warn(KINDS[kind(w).get("severity", "doubt")](w["text"], w["code"]))
+
+
+def warn(warning):
+    """Gives Python's a warning, at the line outside this package that has asked."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == HERE:
         level, frame = level + 1, frame.f_back
-    for w in heard(found):
-        if w["code"] not in but:
-            warnings.warn(KINDS[kind(w).get("severity", "doubt")](w["text"], w["code"]), stacklevel=level)
+    warnings.warn(warning, stacklevel=level)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import (_check_sample_weight, check_array, check_i
 from ._api import ask, grid_of, is_grid, labels, numbers, options_of, swept
 from ._client import Request
 from ._result import Path, _flat, of_one_weight
-from ._warnings import tell
+from ._warnings import SurepipeWarning, tell, warn
 
 try:  # scikit-learn 1.6
     from sklearn.utils.validation import _check_feature_names, _check_n_features
@@ -66,7 +66,7 @@ class _Regression(BaseEstimator):
         each row once, as observations of equal variance. groups are labels of rows that belong together, such as those
         of a patient: the criterion then is the error of predicting the rows of a new one.
         """
-        return self._weighed(*self._validated(X, _required(self, y)), sample_weight, groups)
+        return self._weighed(*self._validated(X, _required(self, X, y)), sample_weight, groups)
 
     def _weighed(self, X, y, sample_weight, groups):
         """The fit with weights of the rows, and labels of those that are left out together."""
@@ -326,7 +326,7 @@ class Logistic(ClassifierMixin, _Likelihood):
 
     def fit(self, X, y, sample_weight=None, *, groups=None):
         """Fits to X (d x p) and two classes y (d). sample_weight and groups are as of `Lasso.fit`."""
-        y = column_or_1d(_required(self, y), warn=True)
+        y = column_or_1d(_required(self, X, y), warn=True)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         X, codes = self._validated(X, codes)
@@ -362,7 +362,7 @@ class Multinomial(ClassifierMixin, _Likelihood):
 
     def fit(self, X, y, sample_weight=None, *, groups=None):
         """Fits to X (d x p) and classes y (d). sample_weight and groups are as of `Lasso.fit`."""
-        y = column_or_1d(_required(self, y), warn=True)
+        y = column_or_1d(_required(self, X, y), warn=True)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         X, codes = self._validated(X, codes)
@@ -421,7 +421,7 @@ class Cox(_Regression):
         on rows are at risk, strata labels of groups with baseline hazards of their own, sample_weight multiplies the
         rows' terms of the partial likelihood, and groups are as of `Lasso.fit`.
         """
-        time, event = _times(_required(self, y))
+        time, event = _times(_required(self, X, y))
         X, time = self._validated(X, time)
         arrays = {"time": time}
         if start is not None:
@@ -492,9 +492,15 @@ def _times(y):
     return y, np.ones(len(y))
 
 
-def _required(e, y):
+def _required(e, X, y):
+    """y, with a warning where X and y, as frames, name the same rows in another order: they are matched by position."""
     if y is None:
         raise ValueError(f"{type(e).__name__} requires y to be passed, but the target y is None")
+    of_x, of_y = getattr(X, "index", None), getattr(y, "index", None)
+    if (hasattr(of_x, "equals") and hasattr(of_y, "equals") and len(of_x) == len(of_y) and not of_x.equals(of_y)
+            and of_x.is_unique and of_y.isin(of_x).all()):
+        warn(SurepipeWarning("X and y have the same row labels in another order, and rows are matched by position: "
+                             "y.loc[X.index] is y in the order of X", "row-order"))
     return y
 
 

@@ -308,6 +308,20 @@ def test_what_stands_beside_the_rows_is_an_array():
     assert (bounded.b >= 0).all()
 
 
+@pytest.mark.parametrize("estimator", [Lasso(lam="0.1max"), Logistic(lam="0.1max")])
+def test_rows_in_another_order_are_told(diabetes, estimator):
+    X, y = diabetes
+    y = y > 100
+    with pytest.warns(surepipe.SurepipeWarning, match="another order.*row-order"):
+        estimator.fit(X, y[::-1])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        estimator.fit(X, y)
+        estimator.fit(X.set_axis(X.index + 1000), y)
+        estimator.fit(X.to_numpy(), y[::-1])
+    assert not [w for w in told if "row-order" in str(w.message)]
+
+
 def test_rules_name_the_columns_of_a_frame(diabetes):
     X, y = diabetes
     at = {"lam": "0.2max", "intercept": True, "standardize": True}
