@@ -63,9 +63,13 @@ func (f *factor) multipliers(x blas64.General) blas64.General {
 
 // solveEach is solve for every row of x, which is 0 at the columns held.
 func (f *factor) solveEach(x blas64.General) {
-	if f.half(x); f.n > 0 {
-		blas64.Trsm(blas.Right, blas.Trans, 1, f.triangle(), x)
+	if f.half(x); f.n == 0 {
+		return
 	}
+	parallel.Ranges(x.Rows, strip, func(lo, hi int) {
+		blas64.Trsm(blas.Right, blas.Trans, 1, f.triangle(), blas64.General{Rows: hi - lo, Cols: x.Cols,
+			Stride: x.Stride, Data: x.Data[lo*x.Stride:]})
+	})
 }
 
 // half replaces the rows of x, which are 0 at the columns held, by those of x R^{-1} (I - Y* (Y Y*)^{-1} Y): their

@@ -33,9 +33,7 @@ func (f *factor) grow(n int) {
 	}
 	stride := max(n, f.stride+max(f.stride/4, min(f.stride, block)))
 	r := make([]float64, stride*stride)
-	for i := range f.n {
-		copy(r[i*stride+i:i*stride+f.n], f.r[i*f.stride+i:i*f.stride+f.n])
-	}
+	f.copyTo(r, stride)
 	f.r, f.stride = r, stride
 }
 
@@ -43,10 +41,17 @@ func (f *factor) grow(n int) {
 func (f *factor) clone() factor {
 	c := factor{n: f.n, stride: f.stride, r: make([]float64, len(f.r)), held: slices.Clone(f.held),
 		y: slices.Clone(f.y), gram: slices.Clone(f.gram), yy: slices.Clone(f.yy)}
-	for i := range f.n {
-		copy(c.r[i*f.stride+i:i*f.stride+f.n], f.r[i*f.stride+i:i*f.stride+f.n])
-	}
+	f.copyTo(c.r, c.stride)
 	return c
+}
+
+// copyTo copies the triangle to r, of another stride.
+func (f *factor) copyTo(r []float64, stride int) {
+	parallel.Ranges(f.n, strip, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			copy(r[i*stride+i:i*stride+f.n], f.r[i*f.stride+i:i*f.stride+f.n])
+		}
+	})
 }
 
 // append adds k columns: k_SN is n x k and k_NN is k x k, both row-major and overwritten. It returns

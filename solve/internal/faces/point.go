@@ -173,9 +173,11 @@ func (p *Point) Reserve(n int) {
 	}
 	stride := max(n, p.stride+p.stride/4)
 	g := make([]float64, stride*stride)
-	for c := range p.columns() {
-		copy(g[c*stride:], p.row(c))
-	}
+	parallel.Ranges(p.columns(), strip, func(lo, hi int) {
+		for c := lo; c < hi; c++ {
+			copy(g[c*stride:], p.row(c))
+		}
+	})
 	p.g, p.stride = g, stride
 }
 
