@@ -185,6 +185,25 @@ func Neighbours(a Operator, most int) (rows space.Rows, ok bool) {
 	return rows, true
 }
 
+// Begins are the entries with which the rows of a matrix of p columns begin, where no two begin at the same column:
+// they are independent then, whatever their condition. It is nil elsewhere, also where a row is 0.
+func Begins(rows space.Rows, p int) []int {
+	begins, taken := make([]int, len(rows.Indptr)-1), make([]bool, p)
+	for i := range begins {
+		first := -1
+		for e := rows.Indptr[i]; e < rows.Indptr[i+1]; e++ {
+			if rows.Values[e] != 0 && (first < 0 || rows.Indices[e] < rows.Indices[first]) {
+				first = e
+			}
+		}
+		if first < 0 || taken[rows.Indices[first]] {
+			return nil
+		}
+		begins[i], taken[rows.Indices[first]] = first, true
+	}
+	return begins
+}
+
 // Shifted is a matrix S + u v*, where S has entries by rows and is the operator Sparse, or with more columns of zeros
 // beside it; nil where only the entries are known. Left is u and Right is v; both are nil where u v* is 0. None may be
 // modified.

@@ -17,12 +17,12 @@ import (
 //
 //	K* u = A* (y - A b),
 //
-// where b is the best fit with K b = 0: u/w is in the subdifferential of a norm r at 0, and b the
-// solution with the regularizer w r(K b), from some weight w on. R does not matter. The caller frees
-// u. It is rho K b for the minimizer of 1/2 ||A b - y||^2 + rho/2 ||K b||^2 at a large rho, which
-// leaves a relative error of about 1/(rho lambda), with the smallest positive eigenvalue lambda of
-// K*K beside A*A; where K's rows are independent, and A and K are matrices or K takes differences of
-// neighbours, it has no such error.
+// where b is the best fit with K b = 0: u/w is in the subdifferential of a norm r at 0, and b the solution with the
+// regularizer w r(K b), from some weight w on. R does not matter. The caller frees u. The method of multipliers adds
+// rho K b for the minimizer of 1/2 ||A b - y||^2 + <u, K b> + rho/2 ||K b||^2 at a large rho, each time with 1/(1 +
+// rho lambda) of the error that was left, for an eigenvalue lambda of K*K beside A*A (Hestenes 1969, Powell 1969). It
+// is an error that this does not settle. Where K's rows are independent, and A and K are matrices or K takes
+// differences of neighbours, u is solved for.
 func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, error) {
 	matrices := rewrite.OfMatrices(p)
 	if !loss.Quadratic(p.Loss) {
@@ -65,21 +65,43 @@ func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, err
 	_, dim := p.A.Dims()
 	q, _ := p.K.Dims()
 	dev, rho := p.Device, largeWeight*math.Max(bound, 1e-300)/k
-	b, rhs := dev.Alloc(1, dim), dev.Alloc(1, dim)
-	defer array.Free(b, rhs)
-	p.A.Adjoint(rhs, y)
-	if err := s.Solve(ctx, b, rhs, rho, splitting.Anywhere); err != nil {
-		return array.Batch{}, err
+	b, rest, u, more := dev.Alloc(1, dim), dev.Alloc(1, dim), dev.Alloc(1, q), dev.Alloc(1, q)
+	defer array.Free(b, rest, more)
+	dev.Fill(u, 0)
+	for step := range multiplierSteps {
+		p.A.Adjoint(rest, y)
+		if step > 0 {
+			p.K.Adjoint(b, u)
+			dev.Lin(rest, 1, rest, -1, b)
+		}
+		if err := s.Solve(ctx, b, rest, rho, splitting.Anywhere); err != nil {
+			u.Free()
+			return array.Batch{}, err
+		}
+		p.K.Forward(more, b)
+		dev.Lin(u, 1, u, rho, more)
+		change, size := rho*more.MaxAbs(), u.MaxAbs()
+		if err := dev.Err(); err != nil {
+			u.Free()
+			return array.Batch{}, err
+		}
+		if step > 0 && change <= multiplierTol*size {
+			return u, nil
+		}
+		if step > 0 && change > slowMultiplier*size {
+			rho *= 100
+		}
 	}
-	u := dev.Alloc(1, q)
-	p.K.Forward(u, b)
-	dev.Lin(u, rho, u, 0, array.Batch{})
-	if err := dev.Err(); err != nil {
-		u.Free()
-		return array.Batch{}, err
-	}
-	return u, nil
+	u.Free()
+	return array.Batch{}, fmt.Errorf("solve: K takes a direction so nearly to 0, beside others, that its multiplier " +
+		"there is beyond rounding errors")
 }
 
-// largeWeight is rho in units of ||A||^2/||K||^2.
-const largeWeight = 1e8
+// largeWeight is rho in units of ||A||^2/||K||^2. The multiplier is known where a step changes it by at most
+// multiplierTol of its size; rho grows where a step still changes it by more than slowMultiplier.
+const (
+	largeWeight     = 1e8
+	multiplierSteps = 20
+	multiplierTol   = 1e-3
+	slowMultiplier  = 0.1
+)

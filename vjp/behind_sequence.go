@@ -22,11 +22,15 @@ type sequenceSpace struct {
 	p, q int   // K_I is q x p
 	zero []int // I
 	rows int   // of K
+	// doubtful says that K_I has directions that it takes to 0 but for rounding errors, beside those of the space.
+	doubtful bool
 }
 
-// newSequenceSpace is {x : K x in T} where T are vectors that are 0 outside a set; nil where K does
-// not read neighbours, or the rows at which K x is 0 depend on each other.
-func newSequenceSpace(k linops.Operator, m *prox.Model) (space.Space, equations) {
+// newSequenceSpace is {x : K x in T} where T are vectors that are 0 outside a set; nil where K does not read
+// neighbours, or the rows at which K x is 0 depend on each other, but for rounding errors. Rows that each begin at a
+// column of their own do not, and if lenient is set they may do so but for rounding errors: the space has the right
+// dimension then, and is doubtful.
+func newSequenceSpace(k linops.Operator, m *prox.Model, lenient bool) (space.Space, equations) {
 	form := m.Space.Form()
 	if form.Kind != space.Subset || m.Curvature != nil {
 		return nil, nil
@@ -53,7 +57,11 @@ func newSequenceSpace(k linops.Operator, m *prox.Model) (space.Space, equations)
 		return space.All(p), noEquations{p, s.rows}
 	}
 	band := banded.New(banded.Rows(zero), p)
-	if !band.Factorize(&s.lu, nil, make([]float64, s.q)) || s.lu.Least() < banded.LeastPivot {
+	if !band.Factorize(&s.lu, nil, make([]float64, s.q)) {
+		return nil, nil
+	}
+	s.doubtful = s.lu.Least() < banded.LeastPivot
+	if s.doubtful && !(lenient && linops.Begins(zero, p) != nil) {
 		return nil, nil
 	}
 	return s, s

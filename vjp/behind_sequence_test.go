@@ -207,3 +207,35 @@ func TestUnfinishedInteriorPointsHaveADerivative(t *testing.T) {
 		}
 	})
 }
+
+// A spline of 6,000 values with two knots, made from its optimality conditions: where rounding errors do not tell its
+// knots apart, the range of divergences has the true one.
+func TestKnotsOfALongSequenceAreFoundOrDoubted(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	const n, weight = 6000, 1e10
+	k, _ := trend(t, dev, n, 3)
+	defer k.Release()
+	host := make([]float64, n)
+	for at, sign := range map[int]float64{2000: 1, 4000: -1} {
+		for i := at; i < n; i++ {
+			host[i] += sign * 1e-9 / 6 * float64(i-at) * float64(i-at-1) * float64(i-at-2)
+		}
+		u := dev.Alloc(1, n-4)
+		defer u.Free()
+		values, kept := make([]float64, n-4), dev.Alloc(1, n)
+		defer kept.Free()
+		for i := at - 900; i < at+900; i++ {
+			near := float64(i-at) / 900
+			values[i] = sign * weight * math.Pow(1-near*near, 3)
+		}
+		dev.Upload(u, values)
+		k.Adjoint(kept, u)
+		floats.Add(host, kept.ToHost())
+	}
+	p := vjp.Problem{A: linops.Identity(n), K: k, R: prox.NewL1(weight), Device: dev}
+	got := solved(t, newSolver(t, solve.Default(p), p, vjp.Options{}), dev, host)
+	if c := got.Linearization.Closed(); !(c.Low <= 6 && 6 <= c.High) {
+		t.Errorf("the divergence is from %g to %g, expected 6", c.Low, c.High)
+	}
+}

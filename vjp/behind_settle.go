@@ -129,9 +129,20 @@ func (s *solver) settle(ctx context.Context, sol *solve.Solution, small float64)
 			return nil, false, err
 		}
 	}
+	if s := n.doubtful(); s != nil {
+		n.l.known.Low, n.l.known.High = float64(s.p-s.rows), float64(s.p)
+	}
 	l := n.l
 	n.l = nil
 	return l, settled, n.at.B.Device().Err()
+}
+
+// doubtful is the space if rounding errors do not tell K's rows there apart; else nil.
+func (n *newton) doubtful() *sequenceSpace {
+	if s, ok := n.place.equations.(*sequenceSpace); ok && s.doubtful {
+		return s
+	}
+	return nil
 }
 
 // doubts widens the range of traces of a solution of many entries by those of the derivatives about as far from v as
@@ -277,6 +288,9 @@ func (n *newton) run(ctx context.Context) (settled bool, err error) {
 		steps = fewNewton
 	}
 	for range steps {
+		if n.doubtful() != nil {
+			break // steps on it lead astray
+		}
 		n.next.free()
 		var ok bool
 		if n.next, ok = n.step(); !ok {

@@ -17,16 +17,16 @@ func (k *canonical) stack(o Op) {
 	for j, norm := range k.norms {
 		s := 1 / exponent(norm)
 		for i := range k.a.r {
-			k.a.set(i, j, k.a.at(i, j).pow2(s))
+			k.a.set(i, j, k.a.at(i, j).Pow2(s))
 		}
 		for i := range k.k.r {
-			k.k.set(i, j, k.k.at(i, j).pow2(s))
-			top = max(top, math.Abs(k.k.at(i, j).hi))
+			k.k.set(i, j, k.k.at(i, j).Pow2(s))
+			top = max(top, math.Abs(k.k.at(i, j).Hi))
 		}
 	}
 	f := exponent(top)
 	for i, v := range k.k.a {
-		k.k.a[i] = v.pow2(1 / f)
+		k.k.a[i] = v.Pow2(1 / f)
 	}
 	for i, b := range k.blocks {
 		k.blocks[i] = b.scaled(slices.Repeat([]float64{f}, len(k.members[i])))
@@ -38,7 +38,7 @@ func (k *canonical) stack(o Op) {
 	}
 	z := k.prox(large, num(1))
 	for i, v := range large {
-		z[i] = v.sub(z[i])
+		z[i] = v.Sub(z[i])
 	}
 	k.steepest = length(z)
 }
@@ -56,7 +56,7 @@ var multipliers = []float64{1, 8, 64, 0x1p9, 0x1p12, 0x1p15, 0x1p18, 0x1p21, 0x1
 func (k *canonical) solveBehind() (best solution) {
 	b, u := make([]dd, k.a.c), make([]dd, k.k.r)
 	best.gap = math.Inf(1)
-	enough := settled * norm2(k.y).hi
+	enough := settled * norm2(k.y).Hi
 	for _, t := range multipliers {
 		var z []dd
 		b, z, u = k.stepBehind(b, u, num(t), num(1/(t*t)))
@@ -84,19 +84,19 @@ func (k *canonical) polishBehind(s solution) solution {
 		c := from.applyT(x)
 		out := make([]dd, to.r)
 		for i, v := range values {
-			if !(v.hi > 1e-20) {
+			if !(v.Hi > 1e-20) {
 				continue
 			}
-			f := c[i].div(v)
+			f := c[i].Div(v)
 			for j := range out {
-				out[j] = out[j].add(f.mul(to.at(j, i)))
+				out[j] = out[j].Add(f.Mul(to.at(j, i)))
 			}
 		}
 		return out
 	}
 	away := k.k.apply(s.b)
 	for i, v := range s.z {
-		away[i] = v.sub(away[i])
+		away[i] = v.Sub(away[i])
 	}
 	b := plus(s.b, pseudo(away, from, to))
 	basis, curvature, _ := k.pull(e, q)
@@ -107,13 +107,13 @@ func (k *canonical) polishBehind(s solution) solution {
 	b = d.newton(k.certifyBehind(b, s.z, s.g))
 	off := k.certifyBehind(b, s.z, s.g).off
 	for j := range off {
-		off[j] = off[j].neg()
+		off[j] = off[j].Neg()
 	}
 	v := plus(plus(k.k.apply(b), s.g), pseudo(off, to, from))
 	z := k.prox(v, num(1))
 	u := make([]dd, len(v))
 	for i := range v {
-		u[i] = v[i].sub(z[i])
+		u[i] = v[i].Sub(z[i])
 	}
 	return k.certifyBehind(b, z, u)
 }
@@ -121,31 +121,31 @@ func (k *canonical) polishBehind(s solution) solution {
 func plus(a, b []dd) []dd {
 	out := make([]dd, len(a))
 	for i := range a {
-		out[i] = a[i].add(b[i])
+		out[i] = a[i].Add(b[i])
 	}
 	return out
 }
 
 // stepBehind is a step of the method from b and u.
 func (k *canonical) stepBehind(from, u []dd, t, near dd) (b, z, multiplier []dd) {
-	inverse := num(1).div(t)
+	inverse := num(1).Div(t)
 	evaluate := func(b []dd) (grad, v, z []dd) {
 		v = k.k.apply(b)
 		for i := range v {
-			v[i] = v[i].add(u[i].mul(inverse))
+			v[i] = v[i].Add(u[i].Mul(inverse))
 		}
 		z = k.prox(v, inverse)
 		w := make([]dd, len(v))
 		for i := range v {
-			w[i] = v[i].sub(z[i]).mul(t)
+			w[i] = v[i].Sub(z[i]).Mul(t)
 		}
 		misfit := k.a.apply(b)
 		for i := range misfit {
-			misfit[i] = misfit[i].sub(k.y[i])
+			misfit[i] = misfit[i].Sub(k.y[i])
 		}
 		grad, kw := k.a.applyT(misfit), k.k.applyT(w)
 		for j := range grad {
-			grad[j] = grad[j].add(kw[j]).add(b[j].sub(from[j]).mul(near))
+			grad[j] = grad[j].Add(kw[j]).Add(b[j].Sub(from[j]).Mul(near))
 		}
 		return grad, v, z
 	}
@@ -161,25 +161,25 @@ func (k *canonical) stepBehind(from, u []dd, t, near dd) (b, z, multiplier []dd)
 		} else if stuck++; stuck == 12 {
 			break
 		}
-		if g <= 1e-31*(1+t.hi)*size {
+		if g <= 1e-31*(1+t.Hi)*size {
 			break
 		}
 		rest := k.jacobian(v, inverse) // I - J
 		for i := range rest.r {
 			for j := range rest.r {
-				x := rest.at(i, j).neg()
+				x := rest.at(i, j).Neg()
 				if i == j {
-					x = x.add(num(1))
+					x = x.Add(num(1))
 				}
-				rest.set(i, j, x.mul(t))
+				rest.set(i, j, x.Mul(t))
 			}
 		}
 		h := k.k.t().mul(rest).mul(k.k)
 		for i := range h.r {
 			for j := range h.r {
-				x := h.at(i, j).add(gram.at(i, j))
+				x := h.at(i, j).Add(gram.at(i, j))
 				if i == j {
-					x = x.add(near)
+					x = x.Add(near)
 				}
 				h.set(i, j, x)
 			}
@@ -192,7 +192,7 @@ func (k *canonical) stepBehind(from, u []dd, t, near dd) (b, z, multiplier []dd)
 	}
 	multiplier = make([]dd, len(v))
 	for i := range v {
-		multiplier[i] = v[i].sub(z[i]).mul(t)
+		multiplier[i] = v[i].Sub(z[i]).Mul(t)
 	}
 	return b, z, multiplier
 }
@@ -220,19 +220,19 @@ func (k *canonical) jacobian(v []dd, t dd) *matrix {
 func (k *canonical) certifyBehind(b, z, u []dd) solution {
 	s := solution{b: b, z: z, u: k.a.apply(b), g: u}
 	for i, v := range s.u {
-		s.u[i] = k.y[i].sub(v)
+		s.u[i] = k.y[i].Sub(v)
 	}
 	s.off = k.k.applyT(u)
 	for j, v := range k.a.applyT(s.u) {
-		s.off[j] = s.off[j].sub(v)
+		s.off[j] = s.off[j].Sub(v)
 	}
 	size := length(k.y)
 	for j, reach := range k.reach() {
-		s.gap += 10 * math.Abs(s.off[j].hi) * (math.Abs(b[j].hi) + max(size, reach))
+		s.gap += 10 * math.Abs(s.off[j].Hi) * (math.Abs(b[j].Hi) + max(size, reach))
 	}
 	kb := k.k.apply(b)
 	for i, v := range z {
-		kb[i] = kb[i].sub(v)
+		kb[i] = kb[i].Sub(v)
 	}
 	s.gap += 10 * (k.steepest + length(u)) * length(kb)
 	return s
@@ -247,7 +247,7 @@ func (k *canonical) pull(e [][]dd, q *matrix) (basis [][]dd, curvature *matrix, 
 	for i := range rows {
 		copy(m.row(i), k.k.row(i))
 		for a, v := range e {
-			m.set(i, p+a, v[i].neg())
+			m.set(i, p+a, v[i].Neg())
 		}
 	}
 	pivotOf, least := m.eliminate()
@@ -266,7 +266,7 @@ func (k *canonical) pull(e [][]dd, q *matrix) (basis [][]dd, curvature *matrix, 
 		x[j] = num(1)
 		for i, at := range pivotOf {
 			if at >= 0 {
-				x[at] = m.at(i, j).neg()
+				x[at] = m.at(i, j).Neg()
 			}
 		}
 		basis, c = append(basis, x[:p]), append(c, x[p:])
@@ -287,36 +287,36 @@ func (m *matrix) eliminate() (pivotOf []int, least float64) {
 	for i := range m.r {
 		top := 0.0
 		for _, v := range m.row(i) {
-			top = max(top, math.Abs(v.hi))
+			top = max(top, math.Abs(v.Hi))
 		}
 		for j, v := range m.row(i) {
-			m.set(i, j, v.pow2(1/exponent(top)))
+			m.set(i, j, v.Pow2(1/exponent(top)))
 		}
 	}
 	for range m.r {
 		row, col := -1, -1
 		for i := range m.r {
 			for j := range m.c {
-				if pivotOf[i] < 0 && (row < 0 || m.at(row, col).abs().less(m.at(i, j).abs())) {
+				if pivotOf[i] < 0 && (row < 0 || m.at(row, col).Abs().Less(m.at(i, j).Abs())) {
 					row, col = i, j
 				}
 			}
 		}
 		top := m.at(row, col)
-		if !(top.abs().hi > 1e-24) {
+		if !(top.Abs().Hi > 1e-24) {
 			break
 		}
-		pivotOf[row], least = col, min(least, top.abs().hi)
+		pivotOf[row], least = col, min(least, top.Abs().Hi)
 		for j := range m.c {
-			m.set(row, j, m.at(row, j).div(top))
+			m.set(row, j, m.at(row, j).Div(top))
 		}
 		for i := range m.r {
 			f := m.at(i, col)
-			if i == row || f.isZero() {
+			if i == row || f.IsZero() {
 				continue
 			}
 			for j := range m.c {
-				m.set(i, j, m.at(i, j).sub(f.mul(m.at(row, j))))
+				m.set(i, j, m.at(i, j).Sub(f.Mul(m.at(row, j))))
 			}
 			m.set(i, col, dd{})
 		}
@@ -333,9 +333,9 @@ func (k *canonical) off(e [][]dd) *matrix {
 		for range 2 {
 			less(x, on)
 		}
-		if l := norm2(x).sqrt(); l.hi > 1e-20 {
+		if l := norm2(x).Sqrt(); l.Hi > 1e-20 {
 			for i := range x {
-				x[i] = x[i].div(l)
+				x[i] = x[i].Div(l)
 			}
 			on = append(on, x)
 		}
@@ -351,7 +351,7 @@ func less(x []dd, on [][]dd) {
 	for _, w := range on {
 		f := dot(w, x)
 		for i := range x {
-			x[i] = x[i].sub(f.mul(w[i]))
+			x[i] = x[i].Sub(f.Mul(w[i]))
 		}
 	}
 }
@@ -362,8 +362,8 @@ func (k *canonical) multiplierOf(e [][]dd) float64 {
 	_, values, _ := k.off(e).svd()
 	least := math.Inf(1)
 	for _, v := range values {
-		if v.hi > 1e-20 {
-			least = min(least, v.hi)
+		if v.Hi > 1e-20 {
+			least = min(least, v.Hi)
 		}
 	}
 	return math.Sqrt(float64(k.a.c)) / least

@@ -43,8 +43,8 @@ func signsOf(v []dd) []dd {
 	out := make([]dd, len(v))
 	nothing := true
 	for j, x := range v {
-		out[j] = x.sign()
-		nothing = nothing && x.isZero()
+		out[j] = x.Sign()
+		nothing = nothing && x.IsZero()
 	}
 	if nothing {
 		for j := range out {
@@ -70,8 +70,8 @@ func (c *coordinates) anyScale() bool { return true }
 func (c *coordinates) scaled(s []float64) block {
 	o := &coordinates{slices.Clone(c.l), slices.Clone(c.q), slices.Clone(c.lo), slices.Clone(c.hi)}
 	for j, f := range s {
-		o.l[j] = o.l[j].pow2(f)
-		o.q[j] = o.q[j].pow2(f).pow2(f)
+		o.l[j] = o.l[j].Pow2(f)
+		o.q[j] = o.q[j].Pow2(f).Pow2(f)
 		o.lo[j] = unscale(o.lo[j], f)
 		o.hi[j] = unscale(o.hi[j], f)
 	}
@@ -80,16 +80,16 @@ func (c *coordinates) scaled(s []float64) block {
 
 // unscale is a/f, even where a is infinite.
 func unscale(a dd, f float64) dd {
-	if a.isInf() {
+	if a.IsInf() {
 		return a
 	}
-	return a.pow2(1 / f)
+	return a.Pow2(1 / f)
 }
 
 func (c *coordinates) prox(v []dd, t dd) []dd {
 	b := make([]dd, len(v))
 	for j := range v {
-		x := soft(v[j], t.mul(c.l[j])).div(num(1).add(t.mul(c.q[j])))
+		x := soft(v[j], t.Mul(c.l[j])).Div(num(1).Add(t.Mul(c.q[j])))
 		b[j] = clamp(x, c.lo[j], c.hi[j])
 	}
 	return b
@@ -99,8 +99,8 @@ func (c *coordinates) jacobian(v []dd, t dd) *matrix {
 	b := c.prox(v, t)
 	d := make([]dd, len(v))
 	for j := range v {
-		if c.lo[j].less(b[j]) && b[j].less(c.hi[j]) && (!b[j].isZero() || c.l[j].isZero()) {
-			d[j] = num(1).div(num(1).add(t.mul(c.q[j])))
+		if c.lo[j].Less(b[j]) && b[j].Less(c.hi[j]) && (!b[j].IsZero() || c.l[j].IsZero()) {
+			d[j] = num(1).Div(num(1).Add(t.Mul(c.q[j])))
 		}
 	}
 	return diagonal(d)
@@ -122,20 +122,20 @@ func (c *coordinates) face(b, g []dd, near margins) face {
 // free reports whether coordinate j can move.
 func (c *coordinates) free(j int, b, g dd, near margins, n int) bool {
 	e := unit(n, j)
-	if c.lo[j].hi == c.hi[j].hi && c.lo[j].lo == c.hi[j].lo {
+	if c.lo[j].Hi == c.hi[j].Hi && c.lo[j].Lo == c.hi[j].Lo {
 		return false
 	}
-	small := func(x dd) bool { return x.abs().hi <= near.primal(e) }
-	slack := g.sub(c.q[j].mul(b)) // in [-l, l] + the bounds' multipliers
-	atLo, atHi := !c.lo[j].isInf() && small(b.sub(c.lo[j])), !c.hi[j].isInf() && small(c.hi[j].sub(b))
+	small := func(x dd) bool { return x.Abs().Hi <= near.primal(e) }
+	slack := g.Sub(c.q[j].Mul(b)) // in [-l, l] + the bounds' multipliers
+	atLo, atHi := !c.lo[j].IsInf() && small(b.Sub(c.lo[j])), !c.hi[j].IsInf() && small(c.hi[j].Sub(b))
 	switch {
-	case c.l[j].hi > 0 && small(b):
-		return c.l[j].sub(slack.abs()).hi < near.dual(e)
+	case c.l[j].Hi > 0 && small(b):
+		return c.l[j].Sub(slack.Abs()).Hi < near.dual(e)
 	case atLo:
 		// g = -multiplier + l sign(b).
-		return c.l[j].mul(b.sign()).sub(slack).hi < near.dual(e)
+		return c.l[j].Mul(b.Sign()).Sub(slack).Hi < near.dual(e)
 	case atHi:
-		return slack.sub(c.l[j].mul(b.sign())).hi < near.dual(e)
+		return slack.Sub(c.l[j].Mul(b.Sign())).Hi < near.dual(e)
 	}
 	return true
 }
@@ -152,7 +152,7 @@ func (c *ball) anyScale() bool { return true }
 func (c *ball) scaled(s []float64) block {
 	o := &ball{slices.Clone(c.k), c.s, c.simplex}
 	for j, f := range s {
-		o.k[j] = o.k[j].pow2(f)
+		o.k[j] = o.k[j].Pow2(f)
 	}
 	return o
 }
@@ -163,26 +163,26 @@ func (c *ball) level(x []dd) dd {
 	order := make([]int, len(x))
 	ratio := make([]dd, len(x))
 	for j := range x {
-		order[j], ratio[j] = j, x[j].div(c.k[j])
+		order[j], ratio[j] = j, x[j].Div(c.k[j])
 	}
 	slices.SortStableFunc(order, func(i, j int) int {
-		if ratio[j].less(ratio[i]) {
+		if ratio[j].Less(ratio[i]) {
 			return -1
 		}
-		if ratio[i].less(ratio[j]) {
+		if ratio[i].Less(ratio[j]) {
 			return 1
 		}
 		return 0
 	})
-	top, bottom := c.s.neg(), dd{}
+	top, bottom := c.s.Neg(), dd{}
 	var theta dd
 	for _, j := range order {
-		if !bottom.isZero() && !theta.less(ratio[j]) {
+		if !bottom.IsZero() && !theta.Less(ratio[j]) {
 			break
 		}
-		top = top.add(c.k[j].mul(x[j]))
-		bottom = bottom.add(c.k[j].mul(c.k[j]))
-		theta = top.div(bottom)
+		top = top.Add(c.k[j].Mul(x[j]))
+		bottom = bottom.Add(c.k[j].Mul(c.k[j]))
+		theta = top.Div(bottom)
 	}
 	return theta
 }
@@ -194,20 +194,20 @@ func (c *ball) project(v []dd) (b []dd, inside bool) {
 	if !c.simplex {
 		var total dd
 		for j := range x {
-			x[j] = x[j].abs()
-			total = total.add(c.k[j].mul(x[j]))
+			x[j] = x[j].Abs()
+			total = total.Add(c.k[j].Mul(x[j]))
 		}
-		if !c.s.less(total) {
+		if !c.s.Less(total) {
 			return slices.Clone(v), true
 		}
 	}
 	theta := c.level(x)
 	b = make([]dd, len(v))
 	for j := range b {
-		if r := x[j].sub(theta.mul(c.k[j])); r.hi > 0 {
+		if r := x[j].Sub(theta.Mul(c.k[j])); r.Hi > 0 {
 			b[j] = r
 			if !c.simplex {
-				b[j] = r.mul(v[j].sign())
+				b[j] = r.Mul(v[j].Sign())
 			}
 		}
 	}
@@ -225,9 +225,9 @@ func (c *ball) jacobian(v []dd, _ dd) *matrix {
 	m := newMatrix(n, n)
 	var total dd
 	for j := range b {
-		if inside || !b[j].isZero() {
+		if inside || !b[j].IsZero() {
 			m.set(j, j, num(1))
-			total = total.add(c.k[j].mul(c.k[j]))
+			total = total.Add(c.k[j].Mul(c.k[j]))
 		}
 	}
 	if inside {
@@ -235,9 +235,9 @@ func (c *ball) jacobian(v []dd, _ dd) *matrix {
 	}
 	for i := range n {
 		for j := range n {
-			if !b[i].isZero() && !b[j].isZero() {
-				f := c.k[i].mul(b[i].sign()).mul(c.k[j].mul(b[j].sign())).div(total)
-				m.set(i, j, m.at(i, j).sub(f))
+			if !b[i].IsZero() && !b[j].IsZero() {
+				f := c.k[i].Mul(b[i].Sign()).Mul(c.k[j].Mul(b[j].Sign())).Div(total)
+				m.set(i, j, m.at(i, j).Sub(f))
 			}
 		}
 	}
@@ -253,42 +253,42 @@ func (c *ball) face(b, g []dd, near margins) face {
 	top := 0
 	value := func(j int) dd {
 		if c.simplex {
-			return g[j].div(c.k[j])
+			return g[j].Div(c.k[j])
 		}
-		return g[j].abs().div(c.k[j])
+		return g[j].Abs().Div(c.k[j])
 	}
 	for j := range b {
-		total = total.add(c.k[j].mul(b[j].abs()))
-		sign := b[j].sign()
-		if sign.isZero() {
-			sign = g[j].sign()
+		total = total.Add(c.k[j].Mul(b[j].Abs()))
+		sign := b[j].Sign()
+		if sign.IsZero() {
+			sign = g[j].Sign()
 		}
 		if c.simplex {
 			sign = num(1)
 		}
-		normal[j] = c.k[j].mul(sign)
-		if value(top).less(value(j)) {
+		normal[j] = c.k[j].Mul(sign)
+		if value(top).Less(value(j)) {
 			top = j
 		}
 	}
 	nu = value(top)
 	f := face{}
 	if !c.simplex {
-		tight := c.s.sub(total).hi <= near.primal(normal)
-		if !tight || c.s.hi > 0 && nu.mul(c.k[top]).hi < near.dual(unit(n, top)) {
+		tight := c.s.Sub(total).Hi <= near.primal(normal)
+		if !tight || c.s.Hi > 0 && nu.Mul(c.k[top]).Hi < near.dual(unit(n, top)) {
 			for j := range n {
 				f.e = append(f.e, unit(n, j))
 			}
 			return f
 		}
 	}
-	if c.s.isZero() {
+	if c.s.IsZero() {
 		return f
 	}
 	var in []int
 	for j := range n {
 		e := unit(n, j)
-		if b[j].abs().hi > near.primal(e) || c.k[j].mul(nu.sub(value(j))).hi < near.dual(e) {
+		if b[j].Abs().Hi > near.primal(e) || c.k[j].Mul(nu.Sub(value(j))).Hi < near.dual(e) {
 			in = append(in, j)
 		}
 	}
@@ -305,7 +305,7 @@ func complement(n int, in []int, normal []dd) [][]dd {
 	}
 	first := in[0]
 	for _, j := range in {
-		if normal[first].abs().less(normal[j].abs()) {
+		if normal[first].Abs().Less(normal[j].Abs()) {
 			first = j
 		}
 	}
@@ -314,7 +314,7 @@ func complement(n int, in []int, normal []dd) [][]dd {
 			continue
 		}
 		e := unit(n, j)
-		e[first] = normal[j].div(normal[first]).neg()
+		e[first] = normal[j].Div(normal[first]).Neg()
 		out = append(out, e)
 	}
 	return out

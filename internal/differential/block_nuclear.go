@@ -10,7 +10,7 @@ type nuclear struct {
 
 func (c *nuclear) anyScale() bool { return false }
 
-func (c *nuclear) scaled(s []float64) block { return &nuclear{c.m, c.n, c.l.pow2(s[0])} }
+func (c *nuclear) scaled(s []float64) block { return &nuclear{c.m, c.n, c.l.Pow2(s[0])} }
 
 func (c *nuclear) svd(v []dd) (u *matrix, s []dd, w *matrix) {
 	return (&matrix{c.m, c.n, slices.Clone(v)}).svd()
@@ -20,13 +20,13 @@ func (c *nuclear) prox(v []dd, t dd) []dd {
 	u, s, w := c.svd(v)
 	b := make([]dd, len(v))
 	for k, x := range s {
-		if x = x.sub(t.mul(c.l)); !(x.hi > 0) {
+		if x = x.Sub(t.Mul(c.l)); !(x.Hi > 0) {
 			break
 		}
 		for i := range c.m {
-			f := x.mul(u.at(i, k))
+			f := x.Mul(u.at(i, k))
 			for j := range c.n {
-				b[i*c.n+j] = b[i*c.n+j].add(f.mul(w.at(j, k)))
+				b[i*c.n+j] = b[i*c.n+j].Add(f.Mul(w.at(j, k)))
 			}
 		}
 	}
@@ -38,7 +38,7 @@ func (c *nuclear) between(u, w *matrix, i, j int) []dd {
 	out := make([]dd, c.m*c.n)
 	for a := range c.m {
 		for b := range c.n {
-			out[a*c.n+b] = u.at(a, i).mul(w.at(b, j))
+			out[a*c.n+b] = u.at(a, i).Mul(w.at(b, j))
 		}
 	}
 	return out
@@ -53,36 +53,36 @@ func (c *nuclear) jacobian(v []dd, t dd) *matrix {
 	full := make([]dd, max(c.m, c.n))
 	for k, x := range s {
 		full[k] = x
-		if y := x.sub(t.mul(c.l)); y.hi > 0 {
+		if y := x.Sub(t.Mul(c.l)); y.Hi > 0 {
 			f[k] = y
 		}
 	}
 	ratio := func(a, b dd) dd {
-		if a.isZero() {
+		if a.IsZero() {
 			return dd{}
 		}
-		return a.div(b)
+		return a.Div(b)
 	}
 	small := min(c.m, c.n)
 	out := newMatrix(c.m*c.n, c.m*c.n)
 	add := func(x, y []dd, k dd) {
-		if k.isZero() {
+		if k.IsZero() {
 			return
 		}
 		for i, a := range x {
-			if a.isZero() {
+			if a.IsZero() {
 				continue
 			}
-			a = a.mul(k)
+			a = a.Mul(k)
 			row := out.row(i)
 			for j, b := range y {
-				row[j] = row[j].add(a.mul(b))
+				row[j] = row[j].Add(a.Mul(b))
 			}
 		}
 	}
 	for i := range c.m {
 		for j := range c.n {
-			if f[i].isZero() && f[j].isZero() {
+			if f[i].IsZero() && f[j].IsZero() {
 				continue
 			}
 			x := c.between(u, w, i, j)
@@ -92,15 +92,15 @@ func (c *nuclear) jacobian(v []dd, t dd) *matrix {
 				continue
 			}
 			even := num(1)
-			if f[i].isZero() || f[j].isZero() {
-				even = ratio(f[i].sub(f[j]), full[i].sub(full[j]))
+			if f[i].IsZero() || f[j].IsZero() {
+				even = ratio(f[i].Sub(f[j]), full[i].Sub(full[j]))
 			}
-			odd := ratio(f[i].add(f[j]), full[i].add(full[j]))
-			add(x, x, even.add(odd).pow2(0.5))
+			odd := ratio(f[i].Add(f[j]), full[i].Add(full[j]))
+			add(x, x, even.Add(odd).Pow2(0.5))
 			if i != j {
-				add(x, c.between(u, w, j, i), even.sub(odd).pow2(0.5))
+				add(x, c.between(u, w, j, i), even.Sub(odd).Pow2(0.5))
 			} else {
-				add(x, x, even.sub(odd).pow2(0.5))
+				add(x, x, even.Sub(odd).Pow2(0.5))
 			}
 		}
 	}
@@ -116,29 +116,29 @@ func (c *nuclear) jacobian(v []dd, t dd) *matrix {
 func (c *nuclear) face(b, g []dd, near margins) face {
 	var top dd
 	for j := range b {
-		top = maxDD(top, b[j].abs())
+		top = maxDD(top, b[j].Abs())
 	}
-	gn := norm2(g).sqrt()
+	gn := norm2(g).Sqrt()
 	f := face{}
 	t := num(1)
-	if top.hi > 0 && gn.hi > 0 {
-		t = norm2(b).sqrt().div(gn)
+	if top.Hi > 0 && gn.Hi > 0 {
+		t = norm2(b).Sqrt().Div(gn)
 	}
 	v := make([]dd, len(b))
 	for j := range v {
-		v[j] = b[j].add(t.mul(g[j]))
+		v[j] = b[j].Add(t.Mul(g[j]))
 	}
 	u, s, w := c.svd(v)
 	small := min(c.m, c.n)
 	rank, maybe := 0, 0 // the values that are not 0, and those that may not be
 	values, inner := make([]dd, max(c.m, c.n)), make([]dd, max(c.m, c.n))
 	for k := range small {
-		x := s[k].sub(t.mul(c.l))
-		inner[k] = s[k].div(t.mul(c.l))
-		if x.hi > near.primal(c.between(u, w, k, k)) {
+		x := s[k].Sub(t.Mul(c.l))
+		inner[k] = s[k].Div(t.Mul(c.l))
+		if x.Hi > near.primal(c.between(u, w, k, k)) {
 			values[k] = x
 			rank = k + 1
-		} else if c.l.mul(num(1).sub(inner[k])).hi < near.dual(c.between(u, w, k, k)) {
+		} else if c.l.Mul(num(1).Sub(inner[k])).Hi < near.dual(c.between(u, w, k, k)) {
 			maybe = k + 1
 		}
 	}
@@ -152,7 +152,7 @@ func (c *nuclear) face(b, g []dd, near margins) face {
 			case i < maybe && j <= i:
 				e := c.between(u, w, i, j)
 				for k, x := range c.between(u, w, j, i) {
-					e[k] = e[k].add(x)
+					e[k] = e[k].Add(x)
 				}
 				f.e = append(f.e, e)
 			}
@@ -161,17 +161,17 @@ func (c *nuclear) face(b, g []dd, near margins) face {
 	f.q = newMatrix(len(f.e), len(f.e))
 	add := func(i, j, p, q int, k dd) {
 		x, y := at[[2]int{i, j}], at[[2]int{p, q}]
-		f.q.set(x, y, f.q.at(x, y).add(k))
+		f.q.set(x, y, f.q.at(x, y).Add(k))
 	}
 	for i := range rank {
 		for j := range i {
-			k := c.l.div(values[i].add(values[j]))
+			k := c.l.Div(values[i].Add(values[j]))
 			add(i, j, i, j, k)
 			add(j, i, j, i, k)
-			add(i, j, j, i, k.neg())
-			add(j, i, i, j, k.neg())
+			add(i, j, j, i, k.Neg())
+			add(j, i, i, j, k.Neg())
 		}
-		k := c.l.div(values[i])
+		k := c.l.Div(values[i])
 		for j := rank; j < c.n; j++ {
 			add(i, j, i, j, k)
 		}
@@ -179,7 +179,7 @@ func (c *nuclear) face(b, g []dd, near margins) face {
 			add(j, i, j, i, k)
 		}
 		for j := rank; j < small; j++ {
-			x := k.mul(minDD(inner[j], num(1))).neg()
+			x := k.Mul(minDD(inner[j], num(1))).Neg()
 			add(i, j, j, i, x)
 			add(j, i, i, j, x)
 		}

@@ -10,7 +10,7 @@ func (c *sorted) anyScale() bool { return false }
 func (c *sorted) scaled(s []float64) block {
 	o := &sorted{slices.Clone(c.l)}
 	for i := range o.l {
-		o.l[i] = o.l[i].pow2(s[0])
+		o.l[i] = o.l[i].Pow2(s[0])
 	}
 	return o
 }
@@ -23,9 +23,9 @@ func decreasing(v []dd) []int {
 	}
 	slices.SortStableFunc(order, func(i, j int) int {
 		switch {
-		case v[j].abs().less(v[i].abs()):
+		case v[j].Abs().Less(v[i].Abs()):
 			return -1
-		case v[i].abs().less(v[j].abs()):
+		case v[i].Abs().Less(v[j].Abs()):
 			return 1
 		}
 		return 0
@@ -39,16 +39,16 @@ type stretch struct {
 	sum      dd
 }
 
-func (s stretch) mean() dd { return s.sum.div(num(float64(s.to - s.from))) }
+func (s stretch) mean() dd { return s.sum.Div(num(float64(s.to - s.from))) }
 
 // pool is the nonincreasing sequence nearest to |v|_(i) - t l_i.
 func (c *sorted) pool(v []dd, t dd) (order []int, runs []stretch) {
 	order = decreasing(v)
 	for i, j := range order {
-		s := stretch{i, i + 1, v[j].abs().sub(t.mul(c.l[i]))}
-		for len(runs) > 0 && runs[len(runs)-1].mean().less(s.mean()) {
+		s := stretch{i, i + 1, v[j].Abs().Sub(t.Mul(c.l[i]))}
+		for len(runs) > 0 && runs[len(runs)-1].mean().Less(s.mean()) {
 			last := runs[len(runs)-1]
-			s = stretch{last.from, s.to, last.sum.add(s.sum)}
+			s = stretch{last.from, s.to, last.sum.Add(s.sum)}
 			runs = runs[:len(runs)-1]
 		}
 		runs = append(runs, s)
@@ -61,11 +61,11 @@ func (c *sorted) prox(v []dd, t dd) []dd {
 	order, runs := c.pool(v, t)
 	for _, s := range runs {
 		m := s.mean()
-		if !(m.hi > 0) {
+		if !(m.Hi > 0) {
 			break
 		}
 		for _, j := range order[s.from:s.to] {
-			b[j] = m.mul(v[j].sign())
+			b[j] = m.Mul(v[j].Sign())
 		}
 	}
 	return b
@@ -75,12 +75,12 @@ func (c *sorted) jacobian(v []dd, t dd) *matrix {
 	m := newMatrix(len(v), len(v))
 	order, runs := c.pool(v, t)
 	for _, s := range runs {
-		if !(s.mean().hi > 0) {
+		if !(s.mean().Hi > 0) {
 			break
 		}
 		for _, i := range order[s.from:s.to] {
 			for _, j := range order[s.from:s.to] {
-				m.set(i, j, v[i].sign().mul(v[j].sign()).div(num(float64(s.to-s.from))))
+				m.set(i, j, v[i].Sign().Mul(v[j].Sign()).Div(num(float64(s.to-s.from))))
 			}
 		}
 	}
@@ -97,19 +97,19 @@ func (c *sorted) face(b, g []dd, near margins) face {
 	value := func(run []int) (signs []dd, size dd) {
 		signs = make([]dd, n)
 		for _, j := range run {
-			if signs[j] = b[j].sign(); b[j].isZero() {
-				signs[j] = g[j].sign()
+			if signs[j] = b[j].Sign(); b[j].IsZero() {
+				signs[j] = g[j].Sign()
 			}
-			size = size.add(b[j].abs())
+			size = size.Add(b[j].Abs())
 		}
-		return signs, size.div(num(float64(len(run))))
+		return signs, size.Div(num(float64(len(run))))
 	}
 	for from := 0; from < n; {
 		to := from + 1
 		for to < n {
 			e := unit(n, order[to])
 			e[order[from]] = num(-1)
-			if b[order[from]].abs().sub(b[order[to]].abs()).hi > near.primal(e) {
+			if b[order[from]].Abs().Sub(b[order[to]].Abs()).Hi > near.primal(e) {
 				break
 			}
 			to++
@@ -118,14 +118,14 @@ func (c *sorted) face(b, g []dd, near margins) face {
 		signs, size := value(run)
 		mean := slices.Clone(signs)
 		for j := range mean {
-			mean[j] = mean[j].div(num(float64(len(run))))
+			mean[j] = mean[j].Div(num(float64(len(run))))
 		}
-		zero := size.hi <= near.primal(mean)
+		zero := size.Hi <= near.primal(mean)
 		if zero {
 			run, to = order[from:], n
 		}
 		switch {
-		case (!zero || c.l[from].isZero()) && c.l[from].sub(c.l[to-1]).hi == 0:
+		case (!zero || c.l[from].IsZero()) && c.l[from].Sub(c.l[to-1]).Hi == 0:
 			for _, j := range run {
 				f.e = append(f.e, unit(n, j))
 			}
@@ -151,9 +151,9 @@ func (c *sorted) splits(run []int, last, first int, b, g []dd, near margins) [][
 	run = slices.Clone(run)
 	slices.SortStableFunc(run, func(i, j int) int {
 		switch {
-		case g[j].abs().less(g[i].abs()):
+		case g[j].Abs().Less(g[i].Abs()):
 			return -1
-		case g[i].abs().less(g[j].abs()):
+		case g[i].Abs().Less(g[j].Abs()):
 			return 1
 		}
 		return 0
@@ -162,22 +162,22 @@ func (c *sorted) splits(run []int, last, first int, b, g []dd, near margins) [][
 	signs := make([]dd, n)
 	sign := signsOf(g)
 	for i, j := range run[:last] {
-		slack = slack.add(c.l[first+i]).sub(g[j].abs())
-		if signs[j] = sign[j]; g[j].isZero() && !b[j].isZero() {
-			signs[j] = b[j].sign()
+		slack = slack.Add(c.l[first+i]).Sub(g[j].Abs())
+		if signs[j] = sign[j]; g[j].IsZero() && !b[j].IsZero() {
+			signs[j] = b[j].Sign()
 		}
-		if !(slack.hi < near.dual(signs)) {
+		if !(slack.Hi < near.dual(signs)) {
 			continue
 		}
 		out = append(out, slices.Clone(signs))
 		// Others of the same |g_j| could take the place of j.
 		for _, k := range run {
 			e := unit(n, k)
-			if k != j && g[k].abs().sub(g[j].abs()).abs().hi < near.dual(e) {
+			if k != j && g[k].Abs().Sub(g[j].Abs()).Abs().Hi < near.dual(e) {
 				out = append(out, e, unit(n, j))
 			}
 		}
-		if g[j].abs().hi < near.dual(unit(n, j)) {
+		if g[j].Abs().Hi < near.dual(unit(n, j)) {
 			out = append(out, unit(n, j))
 		}
 	}

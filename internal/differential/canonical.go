@@ -52,11 +52,11 @@ func newCanonicalAbove(c *Case, rounding float64) *canonical {
 	k.y = numbers(c.Y)
 	if c.Intercept {
 		for _, v := range k.y {
-			k.mean = k.mean.add(v)
+			k.mean = k.mean.Add(v)
 		}
-		k.mean = k.mean.div(num(float64(len(k.y))))
+		k.mean = k.mean.Div(num(float64(len(k.y))))
 		for i, v := range k.y {
-			if k.y[i] = v.sub(k.mean); math.Abs(k.y[i].hi) <= negligible*math.Abs(k.mean.hi) {
+			if k.y[i] = v.Sub(k.mean); math.Abs(k.y[i].Hi) <= negligible*math.Abs(k.mean.Hi) {
 				k.y[i] = dd{}
 			}
 		}
@@ -64,23 +64,23 @@ func newCanonicalAbove(c *Case, rounding float64) *canonical {
 	k.square(c.Squares)
 	top := 0.0
 	for _, v := range k.a.a {
-		top = max(top, math.Abs(v.hi))
+		top = max(top, math.Abs(v.Hi))
 	}
 	aScale := exponent(top)
 	top = 0
 	for _, v := range k.y {
-		top = max(top, math.Abs(v.hi))
+		top = max(top, math.Abs(v.Hi))
 	}
 	k.yScale = exponent(top)
 	for i, v := range k.a.a {
-		k.a.a[i] = v.pow2(1 / aScale)
+		k.a.a[i] = v.Pow2(1 / aScale)
 	}
 	for j := range k.size {
 		k.size[j] /= aScale
 		k.squared[j] /= aScale
 	}
 	for i, v := range k.y {
-		k.y[i] = v.pow2(1 / k.yScale)
+		k.y[i] = v.Pow2(1 / k.yScale)
 	}
 	// With A = a A', y = c y' and b = (c/a) b' the objective is c^2 times that of
 	// r'(b') = r((c/a) b')/c^2.
@@ -104,18 +104,18 @@ func (u units) weight(l float64) dd {
 	if math.IsInf(l, 0) {
 		return num(l)
 	}
-	return num(l).mul(num(u.factor)).pow2(1 / u.a).pow2(1 / u.c)
+	return num(l).Mul(num(u.factor)).Pow2(1 / u.a).Pow2(1 / u.c)
 }
 
 // square is a coefficient of b^2/2.
-func (u units) square(l float64) dd { return num(l).mul(num(u.factor)).pow2(1 / u.a).pow2(1 / u.a) }
+func (u units) square(l float64) dd { return num(l).Mul(num(u.factor)).Pow2(1 / u.a).Pow2(1 / u.a) }
 
 // size is a bound of b.
 func (u units) size(s float64) dd {
 	if math.IsInf(s, 0) {
 		return num(s)
 	}
-	return num(s).pow2(u.a).pow2(1 / u.c)
+	return num(s).Pow2(u.a).Pow2(1 / u.c)
 }
 
 func (k *canonical) put(b block, members []int) {
@@ -166,7 +166,7 @@ func (k *canonical) add(r Reg, at int, u units) {
 			k.size[j] += k.size[j+1]
 			k.squared[j] += k.squared[j+1]
 			for i := range k.a.r {
-				k.a.set(i, j, k.a.at(i, j).add(k.a.at(i, j+1)))
+				k.a.set(i, j, k.a.at(i, j).Add(k.a.at(i, j+1)))
 			}
 		}
 		c := freeCoordinates(r.N)
@@ -200,7 +200,7 @@ func elementwise(r Reg, u units) block {
 		case "l1", "elasticnet":
 			c.l[j], c.q[j] = u.weight(r.Lambda), u.square(r.Lambda2)
 		case "weightedl1":
-			c.l[j] = u.weight(r.Lambda).mul(num(r.Weights[j]))
+			c.l[j] = u.weight(r.Lambda).Mul(num(r.Weights[j]))
 		case "nonnegative":
 			c.lo[j] = dd{}
 		case "box":
@@ -230,7 +230,7 @@ func (k *canonical) addGroups(r Reg, at int, u units) {
 			grouped[j] = true
 			on = append(on, at+j)
 		}
-		l := u.weight(r.Lambda).mul(num(w))
+		l := u.weight(r.Lambda).Mul(num(w))
 		if r.Kind == "groupl2" {
 			k.put(&euclidean{l}, on)
 		} else {
@@ -285,7 +285,7 @@ func (k *canonical) rescale() {
 				s[p] = 1 / exponent(norms[j])
 			}
 			for row := range k.a.r {
-				k.a.set(row, j, k.a.at(row, j).pow2(s[p]))
+				k.a.set(row, j, k.a.at(row, j).Pow2(s[p]))
 			}
 		}
 		k.blocks[i] = b.scaled(s)
@@ -323,12 +323,12 @@ func (k *canonical) imageOfJacobian(v []dd, t dd) *matrix {
 		for row := range k.a.r {
 			for p, from := range on {
 				x := k.a.at(row, from)
-				if x.isZero() {
+				if x.IsZero() {
 					continue
 				}
 				for q, to := range on {
-					if y := j.at(p, q); !y.isZero() {
-						out.set(row, to, out.at(row, to).add(x.mul(y)))
+					if y := j.at(p, q); !y.IsZero() {
+						out.set(row, to, out.at(row, to).Add(x.Mul(y)))
 					}
 				}
 			}

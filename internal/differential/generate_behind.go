@@ -195,7 +195,7 @@ func (g *draw) nearBreakpoint() {
 		if !found {
 			s = k.solve()
 			faces = append(faces[max(0, len(faces)-3):], weighted{s, f})
-			lost = !(s.gap <= settled*norm2(k.y).hi)
+			lost = !(s.gap <= settled*norm2(k.y).Hi)
 		}
 		return k.differentiate(s, k.strict(s)).trace
 	}
@@ -250,11 +250,11 @@ func (k *canonical) onFaceOf(others []weighted, f float64) (solution, bool) {
 	for i := len(others) - 1; i >= 0; i-- {
 		u := slices.Clone(others[i].g)
 		for j, v := range u {
-			u[j] = v.mul(num(f / others[i].factor))
+			u[j] = v.Mul(num(f / others[i].factor))
 		}
 		s := k.certifyBehind(others[i].b, others[i].z, u)
 		for range 2 {
-			if s = k.polishBehind(s); s.gap <= settled*norm2(k.y).hi {
+			if s = k.polishBehind(s); s.gap <= settled*norm2(k.y).Hi {
 				return s, true
 			}
 		}

@@ -33,12 +33,12 @@ func (m *matrix) mul(n *matrix) *matrix {
 	for i := range m.r {
 		out := o.row(i)
 		for k, v := range m.row(i) {
-			if v.isZero() {
+			if v.IsZero() {
 				continue
 			}
 			for j, w := range n.row(k) {
-				if !w.isZero() {
-					out[j] = out[j].add(v.mul(w))
+				if !w.IsZero() {
+					out[j] = out[j].Add(v.Mul(w))
 				}
 			}
 		}
@@ -59,12 +59,12 @@ func (m *matrix) apply(x []dd) []dd {
 func (m *matrix) applyT(z []dd) []dd {
 	o := make([]dd, m.c)
 	for i, v := range z {
-		if v.isZero() {
+		if v.IsZero() {
 			continue
 		}
 		for j, w := range m.row(i) {
-			if !w.isZero() {
-				o[j] = o[j].add(v.mul(w))
+			if !w.IsZero() {
+				o[j] = o[j].Add(v.Mul(w))
 			}
 		}
 	}
@@ -76,12 +76,12 @@ func (m *matrix) columnNorms() []float64 {
 	s := make([]dd, m.c)
 	for i := range m.r {
 		for j, v := range m.row(i) {
-			s[j] = s[j].add(v.mul(v))
+			s[j] = s[j].Add(v.Mul(v))
 		}
 	}
 	o := make([]float64, m.c)
 	for j, v := range s {
-		o[j] = v.sqrt().hi
+		o[j] = v.Sqrt().Hi
 	}
 	return o
 }
@@ -92,14 +92,14 @@ func (m *matrix) cholesky() (*matrix, bool) {
 	n := m.r
 	l := newMatrix(n, n)
 	for j := range n {
-		s := m.at(j, j).sub(dot(l.row(j)[:j], l.row(j)[:j]))
-		if !(s.hi > 0) {
+		s := m.at(j, j).Sub(dot(l.row(j)[:j], l.row(j)[:j]))
+		if !(s.Hi > 0) {
 			return nil, false
 		}
-		s = s.sqrt()
+		s = s.Sqrt()
 		l.set(j, j, s)
 		for i := j + 1; i < n; i++ {
-			l.set(i, j, m.at(i, j).sub(dot(l.row(i)[:j], l.row(j)[:j])).div(s))
+			l.set(i, j, m.at(i, j).Sub(dot(l.row(i)[:j], l.row(j)[:j])).Div(s))
 		}
 	}
 	return l, true
@@ -110,14 +110,14 @@ func solveCholesky(l *matrix, x []dd) []dd {
 	n := l.r
 	z := slices.Clone(x)
 	for i := range n {
-		z[i] = z[i].sub(dot(l.row(i)[:i], z[:i])).div(l.at(i, i))
+		z[i] = z[i].Sub(dot(l.row(i)[:i], z[:i])).Div(l.at(i, i))
 	}
 	for i := n - 1; i >= 0; i-- {
 		s := z[i]
 		for k := i + 1; k < n; k++ {
-			s = s.sub(l.at(k, i).mul(z[k]))
+			s = s.Sub(l.at(k, i).Mul(z[k]))
 		}
-		z[i] = s.div(l.at(i, i))
+		z[i] = s.Div(l.at(i, i))
 	}
 	return z
 }
@@ -135,28 +135,28 @@ func (m *matrix) pivots(cut float64) (chosen []int, least float64) {
 	for {
 		k := -1
 		for i := range n {
-			if left[i] && (k < 0 || rest.at(k, k).less(rest.at(i, i))) {
+			if left[i] && (k < 0 || rest.at(k, k).Less(rest.at(i, i))) {
 				k = i
 			}
 		}
-		if k < 0 || !(rest.at(k, k).hi > cut) {
+		if k < 0 || !(rest.at(k, k).Hi > cut) {
 			slices.Sort(chosen)
 			return chosen, least
 		}
 		p := rest.at(k, k)
-		least = min(least, p.hi)
+		least = min(least, p.Hi)
 		chosen, left[k] = append(chosen, k), false
 		for i := range n {
 			if !left[i] {
 				continue
 			}
-			f := rest.at(i, k).div(p)
-			if f.isZero() {
+			f := rest.at(i, k).Div(p)
+			if f.IsZero() {
 				continue
 			}
 			for j := range n {
 				if left[j] {
-					rest.set(i, j, rest.at(i, j).sub(f.mul(rest.at(k, j))))
+					rest.set(i, j, rest.at(i, j).Sub(f.Mul(rest.at(k, j))))
 				}
 			}
 		}
@@ -181,7 +181,7 @@ func (m *matrix) svd() (u *matrix, s []dd, v *matrix) {
 	}
 	least := 0.0 // the squared length of a row that is a rounding error
 	for i := range n {
-		least = max(least, 1e-58*norm2(w.row(i)).hi)
+		least = max(least, 1e-58*norm2(w.row(i)).Hi)
 	}
 	for range 60 {
 		rotated := false
@@ -199,16 +199,16 @@ func (m *matrix) svd() (u *matrix, s []dd, v *matrix) {
 	order := make([]int, n)
 	norms := make([]dd, n)
 	for i := range n {
-		order[i], norms[i] = i, norm2(w.row(i)).sqrt()
-		if math.IsNaN(norm2(w.row(i)).hi) {
+		order[i], norms[i] = i, norm2(w.row(i)).Sqrt()
+		if math.IsNaN(norm2(w.row(i)).Hi) {
 			panic("differential: a singular value is NaN")
 		}
 	}
 	slices.SortStableFunc(order, func(i, j int) int {
 		switch {
-		case norms[j].less(norms[i]):
+		case norms[j].Less(norms[i]):
 			return -1
-		case norms[i].less(norms[j]):
+		case norms[i].Less(norms[j]):
 			return 1
 		}
 		return 0
@@ -221,13 +221,13 @@ func (m *matrix) svd() (u *matrix, s []dd, v *matrix) {
 		for j := range n {
 			v.set(j, k, vt.at(i, j))
 		}
-		if !(s[k].hi > negligible*s[0].hi) {
+		if !(s[k].Hi > negligible*s[0].Hi) {
 			s[k] = dd{}
 			continue
 		}
 		col := make([]dd, m.r)
 		for j := range col {
-			col[j] = w.at(i, j).div(s[k])
+			col[j] = w.at(i, j).Div(s[k])
 		}
 		basis = append(basis, col)
 	}
@@ -243,21 +243,21 @@ func (m *matrix) svd() (u *matrix, s []dd, v *matrix) {
 // are, or one is of the size of rounding errors.
 func rotate(a, b, va, vb []dd, least float64) bool {
 	alpha, beta, gamma := norm2(a), norm2(b), dot(a, b)
-	if min(alpha.hi, beta.hi) <= least || math.Abs(gamma.hi) <= 1e-31*math.Sqrt(alpha.hi)*math.Sqrt(beta.hi) {
+	if min(alpha.Hi, beta.Hi) <= least || math.Abs(gamma.Hi) <= 1e-31*math.Sqrt(alpha.Hi)*math.Sqrt(beta.Hi) {
 		return false
 	}
-	zeta := beta.sub(alpha).div(gamma.pow2(2))
-	t := num(1).div(zeta.abs().add(num(1).add(zeta.mul(zeta)).sqrt()))
-	if zeta.hi < 0 {
-		t = t.neg()
+	zeta := beta.Sub(alpha).Div(gamma.Pow2(2))
+	t := num(1).Div(zeta.Abs().Add(num(1).Add(zeta.Mul(zeta)).Sqrt()))
+	if zeta.Hi < 0 {
+		t = t.Neg()
 	}
-	c := num(1).div(num(1).add(t.mul(t)).sqrt())
-	s := c.mul(t)
+	c := num(1).Div(num(1).Add(t.Mul(t)).Sqrt())
+	s := c.Mul(t)
 	for _, rows := range [2][2][]dd{{a, b}, {va, vb}} {
 		for i := range rows[0] {
 			x, y := rows[0][i], rows[1][i]
-			rows[0][i] = c.mul(x).sub(s.mul(y))
-			rows[1][i] = s.mul(x).add(c.mul(y))
+			rows[0][i] = c.Mul(x).Sub(s.Mul(y))
+			rows[1][i] = s.Mul(x).Add(c.Mul(y))
 		}
 	}
 	return true
@@ -275,7 +275,7 @@ func complete(basis [][]dd, n int) [][]dd {
 				for _, q := range basis {
 					f := dot(q, x)
 					for i := range x {
-						x[i] = x[i].sub(f.mul(q[i]))
+						x[i] = x[i].Sub(f.Mul(q[i]))
 					}
 				}
 			}
@@ -283,9 +283,9 @@ func complete(basis [][]dd, n int) [][]dd {
 				best, most = x, l
 			}
 		}
-		l := norm2(best).sqrt()
+		l := norm2(best).Sqrt()
 		for i := range best {
-			best[i] = best[i].div(l)
+			best[i] = best[i].Div(l)
 		}
 		basis = append(basis, best)
 	}

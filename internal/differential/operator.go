@@ -65,7 +65,7 @@ func (o Op) matrix() (m *matrix, size []float64) {
 	case "scale":
 		m, size = o.Parts[0].matrix()
 		for i, v := range m.a {
-			m.a[i] = v.mul(num(o.Alpha))
+			m.a[i] = v.Mul(num(o.Alpha))
 		}
 		for j := range size {
 			size[j] *= math.Abs(o.Alpha)
@@ -99,7 +99,7 @@ func (o Op) product() (m *matrix, size []float64) {
 		sum := make([]float64, q.c)
 		for k := range q.r {
 			for j, v := range q.row(k) {
-				sum[j] += size[k] * math.Abs(v.hi)
+				sum[j] += size[k] * math.Abs(v.Hi)
 			}
 		}
 		size = sum
@@ -132,11 +132,11 @@ func (m *matrix) center() {
 	for j := range m.c {
 		var sum dd
 		for i := range m.r {
-			sum = sum.add(m.at(i, j))
+			sum = sum.Add(m.at(i, j))
 		}
-		mean := sum.div(num(float64(m.r)))
+		mean := sum.Div(num(float64(m.r)))
 		for i := range m.r {
-			m.set(i, j, m.at(i, j).sub(mean))
+			m.set(i, j, m.at(i, j).Sub(mean))
 		}
 	}
 }

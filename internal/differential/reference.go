@@ -90,7 +90,7 @@ func referenceFor(c *Case, k *canonical, closeness float64) *Reference {
 	// to their sizes, and of one by the solution's own error.
 	moved := max(length(k.y), noise)
 	for j, b := range s.b {
-		moved += math.Abs(b.hi) * k.norms[j]
+		moved += math.Abs(b.Hi) * k.norms[j]
 	}
 	lo, hi := k.neighbours(s, at, max(closeness*moved, 10*off))
 	r.Least = min(lo.trace, hi.trace, at.trace)
@@ -117,7 +117,7 @@ func (k *canonical) tied(c *Case) float64 {
 	for range drawsNearTie {
 		k.y = slices.Clone(y)
 		for i, v := range y {
-			k.y[i] = v.add(num(size * rng.NormFloat64()))
+			k.y[i] = v.Add(num(size * rng.NormFloat64()))
 		}
 		s := k.solve()
 		if !(s.gap <= 1e-6*size*size) {
@@ -140,7 +140,7 @@ func (k *canonical) neighbours(s solution, at *derivative, moved float64) (lo, h
 		upper[i].dual = func(e []dd) float64 {
 			sum := 0.0
 			for p, j := range on {
-				sum += math.Abs(e[p].hi) * dual(j)
+				sum += math.Abs(e[p].Hi) * dual(j)
 			}
 			return moved * sum
 		}
@@ -190,9 +190,9 @@ func (r *Reference) finish(c *Case, k *canonical, s solution) {
 	r.MuHat = make([]float64, k.observed)
 	mu := k.images().apply(s.b)
 	for i, v := range mu {
-		r.MuHat[i] = v.pow2(k.yScale).add(k.mean).hi
+		r.MuHat[i] = v.Pow2(k.yScale).Add(k.mean).Hi
 	}
-	r.Residual = norm2(s.u[:k.observed]).hi * k.yScale * k.yScale
+	r.Residual = norm2(s.u[:k.observed]).Hi * k.yScale * k.yScale
 	r.SURE = c.Sigma2 * (r.Residual/c.Sigma2 - d + 2*r.Divergence)
 	r.Bar = c.Sigma2 * math.Sqrt(max(0, 4*(r.Residual/c.Sigma2+r.Frobenius2)-2*d))
 }
@@ -201,11 +201,11 @@ func (r *Reference) finish(c *Case, k *canonical, s solution) {
 func (k *canonical) rounding(z, n []dd) float64 {
 	top := 0.0
 	for _, v := range z {
-		top = max(top, math.Abs(v.hi))
+		top = max(top, math.Abs(v.Hi))
 	}
 	sum := 0.0
 	for _, v := range n {
-		sum += math.Abs(v.hi)
+		sum += math.Abs(v.Hi)
 	}
 	return 1e-24 * top * sum
 }
@@ -281,9 +281,9 @@ func (k *canonical) confine(e [][]dd, q *matrix) *derivative {
 		size := 0.0
 		for j, x := range v {
 			basis.set(j, i, x)
-			size += math.Abs(x.hi) * k.norms[j]
+			size += math.Abs(x.Hi) * k.norms[j]
 		}
-		if total := size*size + q.at(i, i).hi; total > 0 {
+		if total := size*size + q.at(i, i).Hi; total > 0 {
 			scale[i] = 1 / exponent(math.Sqrt(total))
 		}
 	}
@@ -297,7 +297,7 @@ func (k *canonical) confine(e [][]dd, q *matrix) *derivative {
 	system := newMatrix(n, n)
 	for i := range n {
 		for j := range n {
-			system.set(i, j, gram.at(i, j).add(q.at(i, j)).pow2(scale[i]).pow2(scale[j]))
+			system.set(i, j, gram.at(i, j).Add(q.at(i, j)).Pow2(scale[i]).Pow2(scale[j]))
 		}
 	}
 	var chosen []int
@@ -318,7 +318,7 @@ func (k *canonical) confine(e [][]dd, q *matrix) *derivative {
 		}
 		for b, j := range chosen {
 			small.set(a, b, system.at(i, j))
-			image.set(a, b, seen.at(i, j).pow2(scale[i]).pow2(scale[j]))
+			image.set(a, b, seen.at(i, j).Pow2(scale[i]).Pow2(scale[j]))
 		}
 	}
 	var ok bool
@@ -338,12 +338,12 @@ func (k *canonical) confine(e [][]dd, q *matrix) *derivative {
 	}
 	var trace, squares dd
 	for i := range m {
-		trace = trace.add(product.at(i, i))
+		trace = trace.Add(product.at(i, i))
 		for j := range m {
-			squares = squares.add(product.at(i, j).mul(product.at(j, i)))
+			squares = squares.Add(product.at(i, j).Mul(product.at(j, i)))
 		}
 	}
-	r.trace, r.frobenius2 = trace.hi, squares.hi
+	r.trace, r.frobenius2 = trace.Hi, squares.Hi
 	return r
 }
 
@@ -355,19 +355,19 @@ func (r *derivative) sensitivity(n []dd) float64 {
 	m := r.e.c
 	x := make([]dd, m)
 	for j, v := range n {
-		if v.isZero() {
+		if v.IsZero() {
 			continue
 		}
 		for a := range m {
-			x[a] = x[a].add(v.mul(r.e.at(j, a)))
+			x[a] = x[a].Add(v.Mul(r.e.at(j, a)))
 		}
 	}
 	for a := range m {
-		x[a] = x[a].pow2(r.scale[a])
+		x[a] = x[a].Pow2(r.scale[a])
 	}
 	x = solveCholesky(r.chol, x)
 	for a := range m {
-		x[a] = x[a].pow2(r.scale[a])
+		x[a] = x[a].Pow2(r.scale[a])
 	}
 	return length(r.ae.apply(x))
 }
@@ -377,16 +377,16 @@ func (r *derivative) newton(s solution) []dd {
 	m := r.e.c
 	x := r.e.applyT(s.off)
 	for a := range m {
-		x[a] = x[a].pow2(r.scale[a])
+		x[a] = x[a].Pow2(r.scale[a])
 	}
 	x = solveCholesky(r.chol, x)
 	for a := range m {
-		x[a] = x[a].pow2(r.scale[a])
+		x[a] = x[a].Pow2(r.scale[a])
 	}
 	step := r.e.apply(x)
 	b := slices.Clone(s.b)
 	for j := range b {
-		b[j] = b[j].sub(step[j])
+		b[j] = b[j].Sub(step[j])
 	}
 	return b
 }
@@ -401,13 +401,13 @@ func byDifferences(c *Case, h float64) float64 {
 		ends := [2]dd{}
 		for e, step := range [2]float64{-h, h} {
 			k.y = slices.Clone(y)
-			k.y[j] = k.y[j].add(num(step))
+			k.y[j] = k.y[j].Add(num(step))
 			ends[e] = k.a.apply(k.solve().b)[j]
 		}
-		sum = sum.add(ends[1].sub(ends[0]).div(num(2 * h)))
+		sum = sum.Add(ends[1].Sub(ends[0]).Div(num(2 * h)))
 	}
 	if c.Intercept {
-		sum = sum.add(num(1))
+		sum = sum.Add(num(1))
 	}
-	return sum.hi
+	return sum.Hi
 }

@@ -46,7 +46,7 @@ func (k *canonical) solve() (best solution) {
 	b := make([]dd, k.a.c)
 	u := slices.Clone(k.y)
 	best.gap = math.Inf(1)
-	enough := settled * norm2(k.y).hi
+	enough := settled * norm2(k.y).Hi
 	for t, n := firstStep, 0; n < outerMost; n++ {
 		b, u = k.step(b, u, num(t))
 		s := k.polish(k.certify(b))
@@ -84,12 +84,12 @@ func (k *canonical) step(b, u []dd, t dd) (next, residual []dd) {
 	evaluate := func(u []dd) (grad, v, next []dd) {
 		v = k.a.applyT(u)
 		for j := range v {
-			v[j] = b[j].add(t.mul(v[j]))
+			v[j] = b[j].Add(t.Mul(v[j]))
 		}
 		next = k.prox(v, t)
 		grad = k.a.apply(next)
 		for i := range grad {
-			grad[i] = grad[i].add(u[i]).sub(k.y[i])
+			grad[i] = grad[i].Add(u[i]).Sub(k.y[i])
 		}
 		return grad, v, next
 	}
@@ -97,7 +97,7 @@ func (k *canonical) step(b, u []dd, t dd) (next, residual []dd) {
 	size := length(k.y)
 	floor := 0.0 // of the rounding in t A* u
 	for _, v := range k.norms {
-		floor += 1e-30 * t.hi * v * v
+		floor += 1e-30 * t.Hi * v * v
 	}
 	least, stuck := length(grad), 0
 	for range innerMost {
@@ -107,9 +107,9 @@ func (k *canonical) step(b, u []dd, t dd) (next, residual []dd) {
 		h := k.imageOfJacobian(v, t).mul(k.a.t())
 		for i := range h.r {
 			for j := range i + 1 {
-				x := t.mul(h.at(i, j)) // cholesky reads no more than this half
+				x := t.Mul(h.at(i, j)) // cholesky reads no more than this half
 				if i == j {
-					x = x.add(num(1))
+					x = x.Add(num(1))
 				}
 				h.set(i, j, x)
 			}
@@ -134,16 +134,16 @@ func (k *canonical) step(b, u []dd, t dd) (next, residual []dd) {
 // search follows the direction -dir to a point where the slope has decreased by half or more, by
 // doubling and halving: for a convex function that is a descent.
 func search(u, grad, dir []dd, share float64, evaluate func([]dd) ([]dd, []dd, []dd)) (to, g, v, next []dd) {
-	start := -dot(grad, dir).hi
+	start := -dot(grad, dir).Hi
 	lo, hi := 0.0, math.Inf(1)
 	alpha := 1.0
 	for range 30 {
 		to = make([]dd, len(u))
 		for i := range u {
-			to[i] = u[i].sub(dir[i].mul(num(alpha)))
+			to[i] = u[i].Sub(dir[i].Mul(num(alpha)))
 		}
 		g, v, next = evaluate(to)
-		slope := -dot(g, dir).hi
+		slope := -dot(g, dir).Hi
 		switch {
 		case math.Abs(slope) <= share*math.Abs(start):
 			return to, g, v, next
@@ -187,7 +187,7 @@ func (k *canonical) certify(b []dd) solution {
 	residual := func(b []dd) []dd {
 		u := k.a.apply(b)
 		for i := range u {
-			u[i] = k.y[i].sub(u[i])
+			u[i] = k.y[i].Sub(u[i])
 		}
 		return u
 	}
@@ -195,14 +195,14 @@ func (k *canonical) certify(b []dd) solution {
 	g := k.a.applyT(residual(b))
 	v := make([]dd, len(b))
 	for j := range b {
-		v[j] = b[j].add(t.mul(g[j]))
+		v[j] = b[j].Add(t.Mul(g[j]))
 	}
 	p := k.prox(v, t)
 	u := residual(p)
 	s := solution{b: p, z: p, u: u, g: k.a.applyT(u), off: make([]dd, len(p))}
 	for j, reach := range k.reach() {
-		s.off[j] = v[j].sub(p[j]).div(t).sub(s.g[j])
-		s.gap += 10 * math.Abs(s.off[j].hi) * (math.Abs(p[j].hi) + reach)
+		s.off[j] = v[j].Sub(p[j]).Div(t).Sub(s.g[j])
+		s.gap += 10 * math.Abs(s.off[j].Hi) * (math.Abs(p[j].Hi) + reach)
 	}
 	return s
 }

@@ -23,9 +23,9 @@ func (k *canonical) square(squares []Square) {
 	k.observed, k.squared = k.a.r, make([]float64, k.a.c)
 	for _, s := range squares {
 		m, _ := s.Op.matrix()
-		root := num(s.Lambda).sqrt()
+		root := num(s.Lambda).Sqrt()
 		for i, v := range m.a {
-			m.a[i] = v.mul(root)
+			m.a[i] = v.Mul(root)
 		}
 		for j, norm := range m.columnNorms() {
 			k.squared[j] += norm
@@ -62,8 +62,8 @@ func (o Op) divided(m *matrix) {
 	order := o.Cols - o.Rows
 	at := func(i int) dd { return num(float64(i)) }
 	if o.Data != nil {
-		unit := num(o.Data[o.Cols-1]).sub(num(o.Data[0])).div(num(float64(o.Cols - 1)))
-		at = func(i int) dd { return num(o.Data[i]).sub(num(o.Data[0])).div(unit) }
+		unit := num(o.Data[o.Cols-1]).Sub(num(o.Data[0])).Div(num(float64(o.Cols - 1)))
+		at = func(i int) dd { return num(o.Data[i]).Sub(num(o.Data[0])).Div(unit) }
 	}
 	rows := newMatrix(o.Cols, o.Cols)
 	for i := range o.Cols {
@@ -71,19 +71,19 @@ func (o Op) divided(m *matrix) {
 	}
 	for k := 1; k <= order; k++ {
 		for i := range o.Cols - k {
-			f := num(float64(k)).div(at(i + k).sub(at(i)))
+			f := num(float64(k)).Div(at(i + k).Sub(at(i)))
 			for j, v := range rows.row(i + 1) {
-				rows.set(i, j, v.sub(rows.at(i, j)).mul(f))
+				rows.set(i, j, v.Sub(rows.at(i, j)).Mul(f))
 			}
 		}
 	}
 	for i := range o.Rows {
 		f := num(1)
 		if order > 0 {
-			f = at(i + order).sub(at(i)).div(num(float64(order))).sqrt()
+			f = at(i + order).Sub(at(i)).Div(num(float64(order))).Sqrt()
 		}
 		for j, v := range rows.row(i) {
-			m.set(i, j, v.mul(f))
+			m.set(i, j, v.Mul(f))
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"surepipe/array"
 	"surepipe/internal/banded"
 	"surepipe/internal/numerics"
 	"surepipe/internal/parallel"
@@ -83,16 +82,26 @@ func normalDiagonal(a linops.Operator) []float64 {
 	return norms2
 }
 
-// sequence is the band of a problem with A*A = diag(c) and differences of neighbours; nil where it is none.
-func sequence(p engine.Problem) *banded.Saddle {
+// neighbours are the rows of K and diag(A*A) of a problem with A*A diagonal and differences of neighbours; nil where
+// it is none.
+func neighbours(p engine.Problem) (k space.Rows, c []float64) {
 	if p.K == nil || p.Loss != nil {
+		return k, nil
+	}
+	k, ok := linops.Neighbours(p.K, banded.MostWidth)
+	if _, dim := p.A.Dims(); !ok || dim == 0 || len(k.Indptr) < 2 {
+		return k, nil
+	}
+	return k, normalDiagonal(p.A)
+}
+
+// sequence is the band of such a problem; nil where it is none.
+func sequence(p engine.Problem) *banded.Saddle {
+	rows, c := neighbours(p)
+	if c == nil {
 		return nil
 	}
-	rows, ok := linops.Neighbours(p.K, banded.MostWidth)
 	_, dim := p.A.Dims()
-	if !ok || dim == 0 || len(rows.Indptr) < 2 || normalDiagonal(p.A) == nil {
-		return nil
-	}
 	if band := banded.New(banded.Rows(rows), dim); band.Width() <= banded.MostWidth {
 		return band
 	}
@@ -131,28 +140,6 @@ type bandedFactor struct {
 
 func (f *bandedFactor) factorize(j *scaling) bool  { return f.band.Factorize(&f.lu, f.c, j.diag) }
 func (f *bandedFactor) solve(x, z, work []float64) { f.lu.Solve(x, z, work) }
-
-// AlongBand is the multiplier u of K b = 0 at the best fit, for a problem that interior points could
-// solve; zero where there is none, or K's rows depend on each other.
-func AlongBand(p engine.Problem, y array.Batch) array.Batch {
-	band := sequence(p)
-	if band == nil {
-		return array.Batch{}
-	}
-	q, dim := p.K.Dims()
-	var lu banded.LU
-	if !band.Factorize(&lu, normalDiagonal(p.A), make([]float64, q)) || lu.Least() < banded.LeastPivot {
-		return array.Batch{}
-	}
-	aty := p.Device.Alloc(1, dim)
-	defer aty.Free()
-	p.A.Adjoint(aty, y)
-	host := make([]float64, q)
-	lu.Solve(aty.ToHost(), host, make([]float64, dim+q))
-	u := p.Device.Alloc(1, q)
-	p.Device.Upload(u, host)
-	return u
-}
 
 // mostSaddle is the largest number of rows and columns of K together for a dense matrix.
 const mostSaddle = 2048
