@@ -18,6 +18,8 @@ type Factor struct {
 	above    []int     // the segments above the trees
 	extra    int       // rows of blocks of the trees' borders
 	fronts   []*fronts // the memory of factorizations into it
+	left     [][]float64
+	tasks    []int32 // the nodes whose part of left is memory of its own
 	works    works
 }
 
@@ -59,6 +61,7 @@ type segment struct {
 	first int     // of its columns
 	ptr   []int64 // one more than it has columns
 	index []int32
+	rows  [][]int32 // in the place of index, of complete factors: those of a supernode's columns are shared
 	value []float64
 	short []float32 // in the place of value, where entries are numbers of 4 bytes
 	area  int64     // of a block
@@ -67,6 +70,10 @@ type segment struct {
 // column is one of all columns.
 func (p *segment) column(k int) (index []int32, value []float64) {
 	lo, hi := p.ptr[k-p.first], p.ptr[k-p.first+1]
+	if p.rows != nil {
+		index = p.rows[k-p.first]
+		return index, p.value[lo:][:len(index)]
+	}
 	return p.index[lo:hi], p.value[lo*p.area : hi*p.area]
 }
 
@@ -198,10 +205,13 @@ func (a *Analysis) childrenFirst() {
 func (f *Factor) Bytes() int64 {
 	bytes := 4*int64(f.n) + f.works.bytes()
 	for _, w := range f.fronts {
-		bytes += 8*int64(cap(w.front)+cap(w.stack)) + 4*int64(cap(w.local)+cap(w.to))
+		bytes += 8 * int64(cap(w.stacks[0])+cap(w.stacks[1]))
+	}
+	for _, t := range f.tasks {
+		bytes += 8 * int64(len(f.left[t]))
 	}
 	for _, p := range f.segments {
-		bytes += 8*int64(len(p.ptr)) + 8*int64(len(p.value)) + 4*int64(len(p.short)+len(p.index))
+		bytes += 8*int64(len(p.ptr)+3*len(p.rows)) + 8*int64(len(p.value)) + 4*int64(len(p.short)+len(p.index))
 	}
 	return bytes
 }

@@ -21,8 +21,24 @@ type supernode struct {
 	rows     []int32 // of its first column, its own columns first
 	parent   int32   // -1 for none
 	children []int32
-	at       int64 // of its columns in L
-	task     bool  // its tree is factorized at once, with others
+	at       int64   // of its columns in L, each `stride` after the one before, with a place for every row
+	to       []int32 // of the rows below, their places among the parent's rows
+	entries  []entry
+	task     bool // its tree is factorized at once, with others
+	odd      bool // its depth in the tree
+}
+
+// entry is where a value of the matrix belongs among the columns of its supernode.
+type entry struct{ from, to int32 }
+
+// fours rounds up to a multiple of four, in which kernels count.
+func fours(n int) int { return (n + 3) &^ 3 }
+
+// shape is the number of columns of a node, that of its rows, and how far its columns are from each other in L: what is
+// beyond the rows is 0, so that all rows and those below are multiples of four.
+func (a *Analysis) shape(i int) (m, n, stride int) {
+	m, n = a.width(i), len(a.nodes[i].rows)
+	return m, n, fours(m + fours(n-m))
 }
 
 func (a *Analysis) width(i int) int {
@@ -89,8 +105,8 @@ func (a *Analysis) supernodes(count []int64) {
 			s.rows[k] = s.first + int32(k)
 		}
 		s.at = a.stored
-		f := int64(len(s.rows))
-		a.stored += int64(m)*f - int64(m)*int64(m-1)/2
+		_, f, stride := a.shape(i)
+		a.stored += int64(m) * int64(stride)
 		flops[i] += float64(m) * float64(f) * float64(f)
 		if len(s.rows) > m {
 			p := own[s.rows[m]]
@@ -100,6 +116,42 @@ func (a *Analysis) supernodes(count []int64) {
 		}
 	}
 	a.divide(flops)
+	a.link()
+}
+
+// linked is the number of nodes that one processor links at a time.
+const linked = 1 << 9
+
+// link finds where values and what children leave belong, and the depths.
+func (a *Analysis) link() {
+	for i := len(a.nodes) - 1; i >= 0; i-- {
+		if s := &a.nodes[i]; s.parent >= 0 {
+			s.odd = !a.nodes[s.parent].odd
+		}
+	}
+	fresh := func() []int32 { return make([]int32, len(a.order)) }
+	_ = parallel.Each(parallel.Parts(len(a.nodes), linked), fresh, func(part int, local []int32) error {
+		for i := part * linked; i < min((part+1)*linked, len(a.nodes)); i++ {
+			s := &a.nodes[i]
+			m, _, stride := a.shape(i)
+			for at, row := range s.rows {
+				local[row] = int32(at)
+			}
+			for _, c := range s.children {
+				child := &a.nodes[c]
+				child.to = lists.Map(child.rows[a.width(int(c)):], func(row int32) int32 { return local[row] })
+			}
+			for k := range m {
+				col := a.order[int(s.first)+k]
+				for u := a.ptr[col]; u < a.ptr[col+1]; u++ {
+					if row := a.place[a.index[u]]; row >= s.first+int32(k) {
+						s.entries = append(s.entries, entry{int32(u), int32(k*stride) + local[row]})
+					}
+				}
+			}
+		}
+		return nil
+	})
 }
 
 // divide chooses the trees that are factorized at the same time: the largest ones that have less than their
@@ -152,7 +204,7 @@ func (a *Analysis) below(i int) int {
 func (a *Analysis) Factorize(value []float64) (*Factor, error) {
 	f := new(Factor)
 	err := a.FactorizeInto(f, value)
-	f.fronts = nil
+	f.fronts, f.left, f.tasks = nil, nil, nil
 	return f, err
 }
 
@@ -162,22 +214,21 @@ func (a *Analysis) FactorizeInto(f *Factor, value []float64) error {
 	n := len(a.order)
 	if f.segments == nil {
 		f.n, f.block, f.order = n, 1, a.order
-		f.segments = []segment{{ptr: make([]int64, n+1), index: make([]int32, a.stored),
-			value: make([]float64, a.stored), area: 1}}
-		f.above = []int{0}
+		f.segments = []segment{{ptr: make([]int64, n+1), rows: make([][]int32, n), value: make([]float64, a.stored),
+			area: 1}}
+		f.above, f.left, f.tasks = []int{0}, make([][]float64, len(a.nodes)), a.tasks
 		a.lay(&f.segments[0])
 	}
-	left := make([][]float64, len(a.nodes))
 	var mu sync.Mutex
 	used := 0
 	fresh := func() *fronts {
 		mu.Lock()
 		defer mu.Unlock()
 		if used++; used > len(f.fronts) {
-			f.fronts = append(f.fronts, &fronts{local: make([]int32, len(a.order))})
+			f.fronts = append(f.fronts, new(fronts))
 		}
 		w := f.fronts[used-1]
-		w.a, w.f, w.value, w.left, w.high = a, f, value, left, 0
+		w.a, w.l, w.value, w.left, w.high = a, f.segments[0].value, value, f.left, [2]int{}
 		return w
 	}
 	err := parallel.Each(len(a.tasks), fresh, func(t int, w *fronts) (err error) {
@@ -197,10 +248,9 @@ func (a *Analysis) FactorizeInto(f *Factor, value []float64) error {
 func (a *Analysis) lay(p *segment) {
 	for i := range a.nodes {
 		s := &a.nodes[i]
-		at := s.at
-		for k := range a.width(i) {
-			p.ptr[int(s.first)+k] = at
-			at += int64(copy(p.index[at:], s.rows[k:]))
+		m, _, stride := a.shape(i)
+		for k := range m {
+			p.ptr[int(s.first)+k], p.rows[int(s.first)+k] = s.at+int64(k*stride+k), s.rows[k:]
 		}
 	}
 	p.ptr[len(a.order)] = a.stored
@@ -208,142 +258,154 @@ func (a *Analysis) lay(p *segment) {
 
 // fronts is the memory of one goroutine.
 type fronts struct {
-	a     *Analysis
-	f     *Factor
-	value []float64
-	left  [][]float64 // of nodes that are done and whose parents are not: what they add to these
-	front []float64
-	local []int32 // of rows: their place in the front
-	to    []int32
-	stack []float64
-	high  int
+	a        *Analysis
+	l, value []float64
+	// What nodes add to their parents: the upper triangles of square matrices. Those in a tree lie on two stacks in turn
+	// until the parent is done, because it comes after its children and they after theirs.
+	left   [][]float64
+	stacks [2][]float64
+	high   [2]int
 }
 
 func (w *fronts) eliminate(i int) error {
-	a, s := w.a, &w.a.nodes[i]
-	m, n := a.width(i), len(s.rows)
-	if cap(w.front) < n*n {
-		w.front = make([]float64, n*n)
-	}
-	x := w.front[:n*n]
-	for r := range n {
-		clear(x[r*n : r*n+r+1])
-	}
-	for at, row := range s.rows {
-		w.local[row] = int32(at)
-	}
-	for k := range m {
-		col := a.order[int(s.first)+k]
-		for u := a.ptr[col]; u < a.ptr[col+1]; u++ {
-			if row := a.place[a.index[u]]; row >= s.first+int32(k) {
-				x[int(w.local[row])*n+k] += w.value[u]
-			}
-		}
+	s := &w.a.nodes[i]
+	m, n, stride := w.a.shape(i)
+	l := w.l[s.at:][:m*stride]
+	clear(l)
+	for _, e := range s.entries {
+		l[e.to] += w.value[e.from]
 	}
 	for _, c := range s.children {
-		w.add(x, n, int(c))
+		w.add(l, stride, c, 0, m)
 	}
-	if k := factorizeFront(x, n, m); k >= 0 {
-		return fmt.Errorf("cholesky: pivot %d of %d is not a positive number", int(s.first)+k, len(a.order))
-	}
-	to := w.f.segments[0].value[s.at:]
-	if n <= smallFront {
-		takeColumns(to, x, n, 0, m)
+	u := w.room(i, n-m)
+	bad := -1
+	if n <= slowFront || fast && n <= smallFront {
+		bad = factorizeSmall(l, u, stride, m, n)
 	} else {
-		parallel.Ranges(m, columnsTaken, func(lo, hi int) { takeColumns(to, x, n, lo, hi) })
+		bad = factorizeLarge(l, u, stride, m, n)
 	}
-	w.keep(i, x, n, m)
+	if bad >= 0 {
+		return fmt.Errorf("cholesky: pivot %d of %d is not a positive number", int(s.first)+bad, len(w.a.order))
+	}
+	for _, c := range s.children {
+		w.add(u, fours(n-m), c, m, n)
+		if child := &w.a.nodes[c]; !child.task {
+			w.high[parity(child.odd)] -= fours(len(child.to)) * fours(len(child.to))
+		}
+	}
 	return nil
 }
 
-// columnsTaken is how many columns are copied at a time: the rows of a front are read through a cache's lines.
-const columnsTaken = 16
-
-// takeColumns copies the columns lo to hi-1 of the lower triangle of a front of n rows to where all of them follow each
-// other.
-func takeColumns(to, x []float64, n, lo, hi int) {
-	first := lo*n - lo*(lo+1)/2
-	for r := lo; r < n; r++ {
-		at := first + r
-		for k, v := range x[r*n+lo : r*n+min(hi, r+1)] {
-			to[at] = v
-			at += n - 1 - lo - k
-		}
+func parity(odd bool) int {
+	if odd {
+		return 1
 	}
+	return 0
 }
 
-// add adds what is left of a child to the front.
-func (w *fronts) add(x []float64, n, c int) {
-	rows, u := w.a.nodes[c].rows[w.a.width(c):], w.left[c]
-	w.to = w.to[:0]
-	for _, row := range rows {
-		w.to = append(w.to, w.local[row])
-	}
-	to := w.to
-	parallel.RangesIf(len(rows) > sharedFront, len(rows), rowsAdded, func(lo, hi int) {
-		for r := lo; r < hi; r++ {
-			dst := x[int(to[r])*n:][:n]
-			for j, v := range u[r*(r+1)/2:][:r+1] {
-				dst[to[j]] += v
-			}
+// room is memory for what a node adds to its parent, of n rows.
+func (w *fronts) room(i, n int) []float64 {
+	size := fours(n) * fours(n)
+	if w.a.nodes[i].task {
+		if w.left[i] == nil {
+			w.left[i] = make([]float64, size)
 		}
-	})
-	w.left[c] = nil
-	if !w.a.nodes[c].task {
-		w.high -= len(rows) * (len(rows) + 1) / 2
+		return w.left[i]
 	}
+	stack, high := &w.stacks[parity(w.a.nodes[i].odd)], &w.high[parity(w.a.nodes[i].odd)]
+	if *high+size > len(*stack) { // what is on the old one stays there
+		*stack = make([]float64, 2*(*high+size))
+	}
+	w.left[i] = (*stack)[*high:][:size]
+	*high += size
+	return w.left[i]
 }
 
-// keep puts what is left of a front, packed by rows, where its parent finds it: on a stack, because the parent
-// comes after its children and they after theirs.
-func (w *fronts) keep(i int, x []float64, n, m int) {
-	size := (n - m) * (n - m + 1) / 2
-	if size == 0 {
+// add adds what is left of a child in rows lo to hi-1 of the front to x, which has these rows, and columns from lo on.
+func (w *fronts) add(x []float64, stride int, c int32, lo, hi int) {
+	to, u := w.a.nodes[c].to, w.left[c]
+	first, _ := slices.BinarySearch(to, int32(lo))
+	end, _ := slices.BinarySearch(to, int32(hi))
+	if len(to) <= sharedFront {
+		addRows(x, stride, to, u, lo, first, end)
 		return
 	}
-	var u []float64
-	if w.a.nodes[i].task {
-		u = make([]float64, size)
-	} else {
-		if w.high+size > len(w.stack) { // what is on the old one stays there
-			w.stack = make([]float64, 2*(w.high+size))
+	parallel.Ranges(end-first, rowsAdded, func(from, end int) {
+		addRows(x, stride, to, u, lo, first+from, first+end)
+	})
+}
+
+// addRows adds the rows first to end-1 of what is left of a child.
+func addRows(x []float64, stride int, to []int32, u []float64, lo, first, end int) {
+	for r := first; r < end; r++ {
+		dst := x[(int(to[r])-lo)*stride:][:stride]
+		from := u[r*fours(len(to)):][r:len(to)]
+		at := to[r:][:len(from)]
+		for j, v := range from {
+			dst[int(at[j])-lo] += v
 		}
-		u = w.stack[w.high : w.high+size]
-		w.high += size
-	}
-	w.left[i] = u
-	for r := m; r < n; r++ {
-		copy(u, x[r*n+m:r*n+r+1])
-		u = u[r-m+1:]
 	}
 }
 
-// smallFront is the size of fronts that loops factorize faster than a library does.
-const smallFront = 32
+// Kernels factorize fronts of up to smallFront rows faster than a library does, and loops those of up to slowFront.
+const (
+	smallFront = 128
+	slowFront  = 32
+)
 
-// factorizeFront replaces the first m columns of the lower triangle of a symmetric matrix of n rows by those of
-// its Cholesky factor, and the rest by what is left to factorize. It returns a pivot that is not a positive
-// number, else -1.
-func factorizeFront(x []float64, n, m int) int {
-	if n > smallFront {
-		return factorizeDense(x, n, m)
+// factorizeSmall replaces m rows, of which the first m columns are the upper triangle of a symmetric matrix and the
+// others, up to n, are beside it, by those of its Cholesky factor, and sets u to what the product of the others takes
+// from the rest, four rows at a time.
+func factorizeSmall(l, u []float64, stride, m, n int) int {
+	var beyond [smallFront + 8]float64 // for rows that are not there
+	for i := 0; i < m; i += 4 {
+		var rows [4][]float64
+		for r := range rows {
+			if rows[r] = beyond[:stride-i]; i+r < m {
+				rows[r] = l[(i+r)*stride:][i:stride]
+			}
+		}
+		if i > 0 {
+			takeProduct(&rows, l[i:], stride, i, 1)
+		}
+		var c [10]float64
+		if k := factorizeFour(&c, l[i*stride+i:], stride, min(4, m-i)); k >= 0 {
+			return i + k
+		}
+		solveFour(&rows, &c)
 	}
-	var column [smallFront]float64
+	below := fours(n - m)
+	for i := 0; i < below; i += 4 {
+		var rows [4][]float64
+		for r := range rows {
+			rows[r] = u[(i+r)*below:][i:below]
+		}
+		takeProduct(&rows, l[m+i:], stride, m, 0)
+	}
+	return -1
+}
+
+// factorizeFour sets c to the inverse diagonal of the factor of a triangle of up to four rows, and to its other entries
+// by columns. The rows stay as they are.
+func factorizeFour(c *[10]float64, x []float64, stride, m int) int {
+	c[0], c[1], c[2], c[3] = 1, 1, 1, 1
 	for k := range m {
-		pivot := x[k*n+k]
+		at := 4 + k*(k-1)/2 // of column k
+		pivot := x[k*stride+k]
+		for i := range k {
+			v := x[i*stride+k]
+			for j := range i {
+				v -= c[4+i*(i-1)/2+j] * c[at+j]
+			}
+			v *= c[i]
+			c[at+i] = v
+			pivot -= v * v
+		}
 		if !(pivot > 0) || math.IsInf(pivot, 1) {
 			return k
 		}
-		root := math.Sqrt(pivot)
-		x[k*n+k] = root
-		for r := k + 1; r < n; r++ {
-			v := x[r*n+k] / root
-			x[r*n+k], column[r] = v, v
-			row := x[r*n+k+1:][:r-k]
-			for j, c := range column[k+1 : r+1] {
-				row[j] -= v * c
-			}
-		}
+		c[k] = 1 / math.Sqrt(pivot)
 	}
 	return -1
 }
@@ -355,66 +417,64 @@ const (
 	rowsAdded   = 64 // of a child's front at a time
 )
 
-// factorizeDense takes frontTile columns at a time: their triangle, the rows below it, and the product that these take
-// from what is left.
-func factorizeDense(x []float64, n, m int) int {
-	if n <= sharedFront {
-		return factorizePanel(x, n, m, n)
+// factorizeLarge is factorizeSmall by a library: of frontTile rows at a time their triangle, the rows beside it, and the
+// product that these take from the rows that follow.
+func factorizeLarge(l, u []float64, stride, m, n int) int {
+	width := m
+	if n > sharedFront {
+		width = frontTile
 	}
-	for k := 0; k < m; k += frontTile {
-		w := min(frontTile, m-k)
-		if bad := factorizePanel(x[k*n+k:], n, w, w); bad >= 0 {
-			return k + bad
+	for k := 0; k < m; k += width {
+		w := min(width, m-k)
+		x := l[k*stride+k:]
+		triangle := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: w, Stride: stride, Data: x}
+		_, ok := lapack64.Potrf(blas64.Symmetric{Uplo: blas.Upper, N: w, Stride: stride, Data: x})
+		for i := range w {
+			if v := x[i*stride+i]; !(v > 0) || math.IsInf(v, 1) {
+				return k + i
+			}
 		}
-		shareBelow(x[k*n+k:], n, w, n-k-w)
-	}
-	return -1
-}
-
-// shareBelow solves for the rest rows below a triangle of w columns, and takes their product from what is left, a tile
-// at a time. stride is that of x.
-func shareBelow(x []float64, stride, w, rest int) {
-	l := blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: w, Stride: stride, Data: x}
-	tiles := parallel.Parts(rest, frontTile)
-	below := func(i int) blas64.General {
-		at := i * frontTile
-		return blas64.General{Rows: min(frontTile, rest-at), Cols: w, Stride: stride, Data: x[(w+at)*stride:]}
-	}
-	parallel.For(tiles, func(i int) { blas64.Trsm(blas.Right, blas.Trans, 1, l, below(i)) })
-	parallel.For(tiles*(tiles+1)/2, func(t int) {
-		i := 0
-		for ; t > i; i++ { // row i of tiles has i + 1
-			t -= i + 1
-		}
-		rows, columns := below(i), below(t)
-		left := x[(w+i*frontTile)*stride+w+t*frontTile:]
-		if t == i {
-			blas64.Syrk(blas.NoTrans, -1, rows, 1, blas64.Symmetric{Uplo: blas.Lower, N: rows.Rows, Stride: stride,
-				Data: left})
-			return
-		}
-		blas64.Gemm(blas.NoTrans, blas.Trans, -1, rows, columns, 1, blas64.General{Rows: rows.Rows,
-			Cols: columns.Rows, Stride: stride, Data: left})
-	})
-}
-
-// factorizePanel is factorizeFront of n rows of a matrix with a stride.
-func factorizePanel(x []float64, stride, m, n int) int {
-	l := blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: m, Stride: stride, Data: x}
-	_, ok := lapack64.Potrf(blas64.Symmetric{Uplo: blas.Lower, N: m, Stride: stride, Data: x})
-	for k := range m {
-		if v := x[k*stride+k]; !(v > 0) || math.IsInf(v, 1) {
+		if !ok {
 			return k
 		}
-	}
-	if !ok {
-		return 0
+		beside := blas64.General{Rows: w, Cols: n - k - w, Stride: stride, Data: x[w:]}
+		parallel.RangesIf(n > sharedFront, beside.Cols, frontTile, func(lo, hi int) {
+			blas64.Trsm(blas.Left, blas.Trans, 1, triangle, columnsOf(beside, lo, hi))
+		})
+		if rest := m - k - w; rest > 0 {
+			takeTiles(beside, rest, 1, l[(k+w)*stride+k+w:], stride)
+		}
 	}
 	if n > m {
-		below := blas64.General{Rows: n - m, Cols: m, Stride: stride, Data: x[m*stride:]}
-		blas64.Trsm(blas.Right, blas.Trans, 1, l, below)
-		blas64.Syrk(blas.NoTrans, -1, below, 1, blas64.Symmetric{Uplo: blas.Lower, N: n - m, Stride: stride,
-			Data: x[m*stride+m:]})
+		takeTiles(blas64.General{Rows: m, Cols: n - m, Stride: stride, Data: l[m:]}, n-m, 0, u, fours(n-m))
 	}
 	return -1
+}
+
+func columnsOf(x blas64.General, lo, hi int) blas64.General {
+	return blas64.General{Rows: x.Rows, Cols: hi - lo, Stride: x.Stride, Data: x.Data[lo:]}
+}
+
+// takeTiles takes the first rows of x* x from times those of dst, in the upper triangle, a tile at a time.
+func takeTiles(x blas64.General, rows int, times float64, dst []float64, stride int) {
+	across := parallel.Parts(x.Cols, frontTile)
+	parallel.RangesIf(x.Cols > frontTile, parallel.Parts(rows, frontTile)*across, 1, func(t, _ int) {
+		i, j := t/across*frontTile, t%across*frontTile
+		if j < i {
+			return
+		}
+		left, right := columnsOf(x, i, min(i+frontTile, rows)), columnsOf(x, j, min(j+frontTile, x.Cols))
+		to := dst[i*stride+j:]
+		if j > i {
+			blas64.Gemm(blas.Trans, blas.NoTrans, -1, left, right, times, blas64.General{Rows: left.Cols,
+				Cols: right.Cols, Stride: stride, Data: to})
+			return
+		}
+		blas64.Syrk(blas.Trans, -1, left, times, blas64.Symmetric{Uplo: blas.Upper, N: left.Cols, Stride: stride,
+			Data: to})
+		if more := right.Cols - left.Cols; more > 0 {
+			blas64.Gemm(blas.Trans, blas.NoTrans, -1, left, columnsOf(right, left.Cols, right.Cols), times,
+				blas64.General{Rows: left.Cols, Cols: more, Stride: stride, Data: to[left.Cols:]})
+		}
+	})
 }

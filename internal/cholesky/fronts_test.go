@@ -14,7 +14,7 @@ import (
 // apart, and has no more entries than it should.
 func TestFactorize(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	for _, size := range [][3]int{{1, 1, 1}, {1, 30, 1}, {2, 3, 1}, {13, 17, 1}, {30, 30, 1}, {3, 1, 250}} {
+	for _, size := range [][3]int{{1, 1, 1}, {1, 30, 1}, {2, 3, 1}, {13, 17, 1}, {30, 30, 1}, {10, 5, 30}, {3, 1, 250}} {
 		ptr, index, value := grid(rng, size[0], size[1])
 		ptr, index, value = channels(ptr, index, value, size[2])
 		n := len(ptr) - 1
@@ -50,9 +50,9 @@ func TestFactorize(t *testing.T) {
 			if index[0] != int32(k) {
 				t.Fatalf("%v: column %d does not begin with its diagonal entry", size, k)
 			}
-			entries += f.segments[0].ptr[k+1] - f.segments[0].ptr[k]
+			entries += int64(len(index))
 		}
-		if entries != a.stored || float64(a.Nonzeros) < (1-mostZeros)*float64(entries)-8 {
+		if entries > a.stored || float64(a.Nonzeros) < (1-mostZeros)*float64(entries)-8 {
 			t.Errorf("%v: %d entries are stored for %d", size, entries, a.Nonzeros)
 		}
 	}
@@ -141,9 +141,9 @@ func TestBytesCountWhatIsKept(t *testing.T) {
 	}
 	n, front := len(ptr)-1, 0
 	for _, s := range a.nodes {
-		front = max(front, len(s.rows))
+		front = max(front, len(s.to))
 	}
-	if least := 8*int64(front*front) + 4*int64(n); again.Bytes() < once.Bytes()+least {
+	if least := 8 * int64(front*front); again.Bytes() < once.Bytes()+least {
 		t.Errorf("%d bytes with fronts, %d without, want %d more", again.Bytes(), once.Bytes(), least)
 	}
 	before, x := once.Bytes(), [][]float64{make([]float64, n)}

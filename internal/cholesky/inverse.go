@@ -18,24 +18,15 @@ import (
 func (a *Analysis) Inverse(f *Factor) []float64 {
 	dst := make([]float64, len(a.index))
 	fronts := make([][]float64, len(a.nodes)) // Z of a node's rows, until its children are done
-	local := make([]int32, len(a.order))
-	var to []int32
 	for i := len(a.nodes) - 1; i >= 0; i-- {
-		s, m := &a.nodes[i], a.width(i)
-		n := len(s.rows)
+		s := &a.nodes[i]
+		m, n, stride := a.shape(i)
 		z := make([]float64, n*n)
 		if s.parent >= 0 {
-			parent := a.nodes[s.parent].rows
-			to = to[:0]
-			for at, row := range parent {
-				if len(to) < n-m && s.rows[m+len(to)] == row {
-					to = append(to, int32(at))
-				}
-			}
-			above := fronts[s.parent]
-			for r, p := range to {
-				from, row := above[int(p)*len(parent):], z[(m+r)*n+m:]
-				for c, q := range to {
+			above, width := fronts[s.parent], len(a.nodes[s.parent].rows)
+			for r, p := range s.to {
+				from, row := above[int(p)*width:], z[(m+r)*n+m:]
+				for c, q := range s.to {
 					row[c] = from[q]
 				}
 			}
@@ -43,34 +34,25 @@ func (a *Analysis) Inverse(f *Factor) []float64 {
 				fronts[s.parent] = nil
 			}
 		}
-		f.inverseFront(z, n, m, s.at)
+		inverseFront(z, f.segments[0].value[s.at:], n, m, stride)
 		if len(s.children) > 0 {
 			fronts[i] = z
 		}
-		for at, row := range s.rows {
-			local[row] = int32(at)
-		}
-		for k := range m {
-			col := a.order[int(s.first)+k]
-			for u := a.ptr[col]; u < a.ptr[col+1]; u++ {
-				if row := a.place[a.index[u]]; row >= s.first+int32(k) {
-					dst[u] = z[int(local[row])*n+k]
-				}
-			}
+		for _, e := range s.entries {
+			dst[e.from] = z[int(e.to)%stride*n+int(e.to)/stride]
 		}
 	}
 	a.mirror(dst)
 	return dst
 }
 
-// inverseFront completes Z, of n rows, from that of the last n-m of them and the columns of L at a place.
-func (f *Factor) inverseFront(z []float64, n, m int, at int64) {
+// inverseFront completes Z, of n rows, from that of the last n-m of them and the node's columns of L.
+func inverseFront(z, columns []float64, n, m, stride int) {
 	l, own := make([]float64, n*m), make([]float64, m*m)
 	for k := range m {
 		own[k*m+k] = 1
 		for r := k; r < n; r++ {
-			l[r*m+k] = f.segments[0].value[at]
-			at++
+			l[r*m+k] = columns[k*stride+r]
 		}
 	}
 	general := func(x []float64, rows, cols, stride int) blas64.General {

@@ -35,3 +35,33 @@ func widenEach(to []float64, from []float32) {
 		to[i] = float64(v)
 	}
 }
+
+// takeEach is takeProduct in Go.
+func takeEach(rows *[4][]float64, x []float64, stride, count, times int) {
+	for r, row := range rows {
+		if times == 0 {
+			clear(row)
+		}
+		for k := range count {
+			from, c := x[k*stride:][:len(row)], x[k*stride+r]
+			for j, v := range from {
+				row[j] -= c * v
+			}
+		}
+	}
+}
+
+// solveEach is solveFour in Go.
+func solveEach(rows *[4][]float64, c *[10]float64) {
+	for r, row := range rows {
+		for k, above := range rows[:r] {
+			v := c[4+r*(r-1)/2+k]
+			for j := range row {
+				row[j] -= v * above[j]
+			}
+		}
+		for j := range row {
+			row[j] *= c[r]
+		}
+	}
+}

@@ -61,3 +61,32 @@ func gatherFMA3(x *float64, index *int32, value *float64, count int, v *float64)
 //
 //go:noescape
 func widenFMA(to *float64, from *float32, count int)
+
+// takeProduct takes from four rows, times 0 or 1, the product of the first four columns of x and all its columns, which
+// are as many as the rows have, a multiple of four: x has count rows, stride apart.
+func takeProduct(rows *[4][]float64, x []float64, stride, count, times int) {
+	n := len(rows[0])
+	if !fast || n == 0 {
+		takeEach(rows, x, stride, count, times)
+		return
+	}
+	_, _, _, _ = rows[1][n-1], rows[2][n-1], rows[3][n-1], x[(count-1)*stride+n-1]
+	takeFMA(rows, &x[0], stride, count, n, times)
+}
+
+// solveFour solves, for as many columns as four rows have, with the triangle that [factorizeFour] has found.
+func solveFour(rows *[4][]float64, c *[10]float64) {
+	n := len(rows[0])
+	if !fast || n == 0 {
+		solveEach(rows, c)
+		return
+	}
+	_, _, _ = rows[1][n-1], rows[2][n-1], rows[3][n-1]
+	solveFMA(rows, c, n)
+}
+
+//go:noescape
+func takeFMA(rows *[4][]float64, x *float64, stride, count, columns, times int)
+
+//go:noescape
+func solveFMA(rows *[4][]float64, c *[10]float64, columns int)

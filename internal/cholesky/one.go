@@ -70,22 +70,20 @@ type one struct {
 	w        []float64
 }
 
-func (w *one) node(i int) (s *supernode, m, n int, local []float64) {
-	s = &w.a.nodes[i]
-	if n = len(s.rows); cap(w.w) < n {
+func (w *one) node(i int) (s *supernode, m, n, stride int, local []float64) {
+	if m, n, stride = w.a.shape(i); cap(w.w) < n {
 		w.w = make([]float64, 2*n)
 	}
-	return s, w.a.width(i), n, w.w[:n]
+	return &w.a.nodes[i], m, n, stride, w.w[:n]
 }
 
 func (w *one) forward(i int) {
-	s, m, n, local := w.node(i)
+	s, m, n, stride, local := w.node(i)
 	clear(local[copy(local, w.x[s.first:int(s.first)+m]):])
-	l := w.value[s.at:]
 	for k := range m {
+		l := w.value[int(s.at)+k*stride:][k:n]
 		local[k] /= l[0]
-		floats.AddScaled(local[k+1:], -local[k], l[1:n-k])
-		l = l[n-k:]
+		floats.AddScaled(local[k+1:], -local[k], l[1:])
 	}
 	copy(w.x[s.first:], local[:m])
 	for r, row := range s.rows[m:] {
@@ -98,14 +96,12 @@ func (w *one) forward(i int) {
 }
 
 func (w *one) backward(i int) {
-	s, m, n, local := w.node(i)
+	s, m, n, stride, local := w.node(i)
 	for r, row := range s.rows {
 		local[r] = w.x[row]
 	}
-	at := s.at + int64(m)*int64(n) - int64(m)*int64(m-1)/2
 	for k := m - 1; k >= 0; k-- {
-		at -= int64(n - k)
-		l := w.value[at:][:n-k]
+		l := w.value[int(s.at)+k*stride:][k:n]
 		local[k] = (local[k] - floats.Dot(l[1:], local[k+1:])) / l[0]
 	}
 	copy(w.x[s.first:], local[:m])
