@@ -370,10 +370,18 @@ func factorizeSmall(l, u []float64, stride, m, n int) int {
 			takeProduct(&rows, l[i:], stride, i, 1)
 		}
 		var c [10]float64
-		if k := factorizeFour(&c, l[i*stride+i:], stride, min(4, m-i)); k >= 0 {
+		own := min(4, m-i)
+		if k := factorizeFour(&c, l[i*stride+i:], stride, own); k >= 0 {
 			return i + k
 		}
 		solveFour(&rows, &c)
+		// With other rounding errors in the triangle than the rows were solved with those of small pivots would grow.
+		for k := range own {
+			rows[k][k] = 1 / c[k]
+			for r := range k {
+				rows[r][k] = c[4+k*(k-1)/2+r]
+			}
+		}
 	}
 	below := fours(n - m)
 	for i := 0; i < below; i += 4 {

@@ -73,6 +73,7 @@ type interiorRun struct {
 	normal           []float64
 	factor           saddleFactor
 	stuck            bool
+	near             bool    // the steps started near an estimate
 	products, pieces float64 // the sum of the products and their number
 	// their sum at the start, at the last step that made it less, and where the zeros of K b are told
 	first, last, told float64
@@ -100,7 +101,8 @@ func (s *interior) dim() int {
 
 // Init starts at the unpenalized fit, or near it, with a multiplier of 0 and all inequalities about as far from
 // equality as K b is large, where it does not go on from a solve before. A small matrix is factorized so fast that
-// it matters little where it starts; with a large one it starts at an estimate with its multiplier, if both are known.
+// it matters little where it starts; with a large one it starts at an estimate with its multiplier, if both are known,
+// and anew where that leads nowhere.
 func (s *interior) Init(w *engine.Work, b0 array.Batch) error {
 	if before, ok := w.Kept.(*interiorRun); ok {
 		before.factor = s.system.factor()
@@ -108,10 +110,19 @@ func (s *interior) Init(w *engine.Work, b0 array.Batch) error {
 		return w.Device().Err()
 	}
 	r := s.newRun(w.Y)
-	known := s.system.small().near && !w.Dual.IsZero() && !b0.IsZero()
-	if known {
+	var u []float64
+	if s.system.small().near && !w.Dual.IsZero() && !b0.IsZero() {
 		copy(r.b, b0.ToHost())
-	} else {
+		u = w.Dual.ToHost()
+	}
+	s.begin(w, r, u)
+	return w.Device().Err()
+}
+
+// begin starts at b with a multiplier that is known, and else far from all inequalities.
+func (s *interior) begin(w *engine.Work, r *interiorRun, u []float64) {
+	clear(r.u)
+	if r.near, r.stuck, r.slow, r.last = u != nil, false, 0, 0; !r.near {
 		s.system.start(r.b, r.aty)
 	}
 	s.residuals(r)
@@ -129,9 +140,9 @@ func (s *interior) Init(w *engine.Work, b0 array.Batch) error {
 	r.pairs.start(r.rz, size, weight)
 	r.first, _ = r.pairs.products()
 	r.told = s.system.small().told * r.first
-	if known {
+	if r.near {
 		r.told = math.Max(r.told, math.Min(nearTold*s.tol, s.system.small().most)*r.first)
-		copy(r.u, w.Dual.ToHost())
+		copy(r.u, u)
 		r.pairs.center(r.rz, r.u, size, weight)
 	}
 	r.products, r.pieces = r.pairs.products()
@@ -139,7 +150,6 @@ func (s *interior) Init(w *engine.Work, b0 array.Batch) error {
 	// About the ratio of z and u where the noise decides.
 	r.eta = size / weight
 	w.C = engine.Coefficients{Eta: r.eta}
-	return w.Device().Err()
 }
 
 // residuals sets rb = A*A b - A* y + K* u and rz = K b - z.
@@ -176,7 +186,10 @@ func (s *interior) Step(ctx context.Context, w *engine.Work, record bool) (prox.
 		return nil, err
 	}
 	if r.j.ctx = ctx; !r.stuck {
-		s.advance(r)
+		// Where regions are large rounding errors decide whether steps from near lead on.
+		if s.advance(r); r.stuck && r.near && s.system.small().most > 0 {
+			s.begin(w, r, nil)
+		}
 	}
 	dev := w.Device()
 	dev.Upload(w.B, r.b)
