@@ -260,8 +260,8 @@ func (a *Analysis) lay(p *segment) {
 type fronts struct {
 	a        *Analysis
 	l, value []float64
-	// What nodes add to their parents: the upper triangles of square matrices. Those in a tree lie on two stacks in turn
-	// until the parent is done, because it comes after its children and they after theirs.
+	// What nodes add to their parents: the upper triangles of square matrices. Those in a tree lie on two stacks in
+	// turn until the parent is done, because it comes after its children and they after theirs.
 	left   [][]float64
 	stacks [2][]float64
 	high   [2]int
@@ -425,8 +425,8 @@ const (
 	rowsAdded   = 64 // of a child's front at a time
 )
 
-// factorizeLarge is factorizeSmall by a library: of frontTile rows at a time their triangle, the rows beside it, and the
-// product that these take from the rows that follow.
+// factorizeLarge is factorizeSmall by a library: of frontTile rows at a time their triangle, the rows beside it, and
+// the product that these take from the rows that follow.
 func factorizeLarge(l, u []float64, stride, m, n int) int {
 	width := m
 	if n > sharedFront {
