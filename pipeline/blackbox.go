@@ -49,9 +49,9 @@ const (
 	//
 	// The step must be small against the scale on which f bends, and large against its rounding
 	// errors. The differences along the first probes are repeated with a step CheckFactor times as
-	// large. Where they disagree, by more than chance and a quarter of sqrt(2d), or where their
-	// squared norm falls like that of a jump, the result has the warning NotSmooth and is not
-	// Trusted.
+	// large. Where they disagree, by more than chance and a quarter of sqrt(2d), where their squared
+	// norm falls like that of a jump, or where small steps change nothing that large ones do, the result
+	// has the warning NotSmooth and is not Trusted.
 	MonteCarlo BlackBoxMethod = "monte-carlo"
 	// CoupledBootstrap needs no derivative. With w ~ N(0, I),
 	//

@@ -264,7 +264,9 @@ func (s *blackSolver) doubt(ctx context.Context, r *Risk) error {
 	d := float64(s.box.D)
 	var differences, fine, coarse [checkProbes]float64
 	var norms [2]float64
+	steps := false // the function is constant along a small step, and jumps along a large one
 	for j := range checkProbes {
+		steps = steps || forms[0][j][1] == 0 && forms[1][j][1] > large*math.Sqrt(2*d)
 		fine[j], coarse[j] = forms[0][j][0], forms[1][j][0]
 		differences[j] = fine[j] - coarse[j]
 		for k := range norms {
@@ -274,7 +276,7 @@ func (s *blackSolver) doubt(ctx context.Context, r *Risk) error {
 	mean, sd := stat.MeanStdDev(differences[:], nil)
 	chance := 3 * hutch.Widened(checkProbes-1) * stat.StdErr(sd, checkProbes)
 	jumps := norms[0] > mostJump*norms[1] && norms[0] > large*math.Sqrt(2*d)
-	if !jumps && !(math.Abs(mean) > max(chance, large*math.Sqrt(2*d))) {
+	if !jumps && !steps && !(math.Abs(mean) > max(chance, large*math.Sqrt(2*d))) {
 		return nil
 	}
 	again, err := s.at(ctx, s.y)

@@ -251,6 +251,32 @@ func TestNotSmoothIsSaid(t *testing.T) {
 	}
 }
 
+// Answers that are whole numbers are marked also where few of them change along the steps.
+func TestNotSmoothIsSaidOfWholeNumbers(t *testing.T) {
+	const d = 200
+	r := rand.New(rand.NewPCG(1, 3))
+	y := make([]float64, d)
+	for i := range y {
+		y[i] = 3*math.Sin(float64(i)/10) + r.NormFloat64()
+	}
+	b := &pipeline.BlackBox{Name: "whole", D: d, Eval: func(_ context.Context, _, y []float64) ([]float64, error) {
+		f := make([]float64, d)
+		for i := range d - 4 {
+			f[i] = math.Round(stat.Mean(y[i:i+5], nil))
+		}
+		return f, nil
+	}}
+	for seed := range uint64(40) {
+		r, err := b.Estimate(context.Background(), []float64{2}, y, pipeline.Options{Sigma2: 1, Queries: 6, Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := r.Warnings(); r.Trusted() || len(w) == 0 || !w[0].Is(warning.NotSmooth) {
+			t.Errorf("seed %d: SURE %g, %v", seed, r.SURE, w)
+		}
+	}
+}
+
 // Our own singular value thresholding as a black box has the exact SURE within its error.
 func TestBlackBoxOfASolver(t *testing.T) {
 	const m, n = 12, 10

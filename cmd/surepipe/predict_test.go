@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,6 +91,52 @@ func TestPredictionsOfTheFitAreItsMuHat(t *testing.T) {
 		if o["count"].(float64) != 21 || fmt.Sprint(o["ignored_columns"]) != "[note]" {
 			t.Errorf("%s: %v", args, o)
 		}
+	}
+}
+
+// Rows far beyond those of the fit are marked, in a table and in an array; its own are not, with any loss.
+func TestPredictionsBeyondTheDataAreMarked(t *testing.T) {
+	fitted := filepath.Join(t.TempDir(), "fit.npz")
+	marked := func(data string) bool {
+		o := object(t, "predict", "--fit", fitted, "--data", data)
+		return strings.Contains(fmt.Sprint(o["warnings"]), "code:beyond-data")
+	}
+	guide := "../../testdata/guide/"
+	for _, c := range []struct{ args, data, response, column string }{
+		{"ridge --lambda 2", "diabetes.csv", "progression", "bmi"},
+		{"lasso --lambda 0.01max --loss logistic", "votes.csv", "vote", "PID"},
+		{"group-lasso --lambda 0.01max --loss mgaussian", "diabetes.csv", "progression,glucose", "bmi"},
+	} {
+		if status, _, stderr := command(t, append(strings.Fields("run --problem "+c.args), "--data", guide+c.data,
+			"--response", c.response, "--out", fitted)...); status != exitDone {
+			t.Fatalf("%s: status %d, %s", c.args, status, stderr)
+		}
+		content, err := os.ReadFile(guide + c.data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(string(content), "\n")
+		cells, at := strings.Split(lines[3], ","), slices.Index(strings.Split(lines[0], ","), c.column)
+		cells[at] += "e3" // one value in other units
+		lines[3] = strings.Join(cells, ",")
+		if far := text(t, "far.csv", strings.Join(lines, "\n")); marked(guide+c.data) || !marked(far) {
+			t.Errorf("%s: its own rows are marked, or a value in other units is not", c.args)
+		}
+	}
+	if status, _, stderr := command(t, "run", "--problem", "lasso", "--lambda", "20", "--data",
+		"../../testdata/diabetes.npz", "--out", fitted); status != exitDone {
+		t.Fatal(stderr)
+	}
+	far := filepath.Join(t.TempDir(), "X.npy")
+	row := make([]float64, 10)
+	for i := range row {
+		row[i] = 100
+	}
+	if err := dataio.WriteNPY(far, floats("", row, 1, 10)); err != nil {
+		t.Fatal(err)
+	}
+	if marked("../../testdata/diabetes.npz") || !marked(far) {
+		t.Error("a row of an array far beyond those of the fit is not marked, or its own are")
 	}
 }
 

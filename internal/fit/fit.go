@@ -297,6 +297,13 @@ func load(set *dataio.Set) (*Fit, error) {
 	if f.Predicts == Entries {
 		return f, f.loadEntries(set)
 	}
+	if set.Has("mu_hat") {
+		v, err := finite(set, "mu_hat")
+		if err != nil {
+			return nil, err
+		}
+		f.MuHat, f.MuShape = v.Data, v.Shape
+	}
 	switch {
 	case f.several() == nil && len(f.BShape) != 1:
 		return nil, fmt.Errorf("array \"b\" has shape %s, expected (p,), the coefficients of a regression",

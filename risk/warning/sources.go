@@ -148,6 +148,10 @@ var (
 		Do: "give `--out` a name that ends in `.npz`"})
 	FitNotConverged = row(Kind{Code: "fit-not-converged", Severity: Caution,
 		Says: "predictions are those of a fit that had not converged", Do: "fit again"})
+	BeyondData = row(Kind{Code: "beyond-data", Severity: Caution,
+		Says: "rows are predicted farther beyond the fit's own data than these are from each other: what is known of " +
+			"the error of a prediction is not for them",
+		Do: "look for columns in other units, and for missing values that are numbers"})
 )
 
 // Warnings about series of images.

@@ -24,46 +24,51 @@ func (m *Model) rows(to *Prediction, files dataio.Files, path string, na []strin
 		return study.Bad(err)
 	}
 	defer set.Close()
+	n := 0
 	if set.IsSparse() {
 		x, err := set.Sparse()
 		if err == nil {
+			n = x.Rows
 			to.Predictions, err = m.fit.PredictSparse(x)
 		}
 		if err != nil {
 			return study.Errorf("%s: %w", path, err)
 		}
 	} else {
-		if to.Predictions, err = predictArray(m.fit, set); err != nil {
+		if to.Predictions, n, err = predictArray(m.fit, set); err != nil {
 			return study.Errorf("%s: %w", path, err)
 		}
 		if unread := set.Unread(); len(unread) > 0 {
 			to.note(warning.IgnoredArrays, load.IgnoredText, path, strings.Join(unread, ", "))
 		}
 	}
+	m.beyond(to, n)
 	to.mean()
 	to.Count = max(len(to.Predictions), len(to.Predicted), len(to.Values))
 	return nil
 }
 
-func predictArray(f *fit.Fit, set *dataio.Set) ([]float64, error) {
+func predictArray(f *fit.Fit, set *dataio.Set) (z []float64, rows int, err error) {
 	name := "X"
 	if !set.Has(name) {
 		only, err := set.Only()
 		if err != nil {
-			return nil, set.Missing("X", fmt.Sprintf("(n, %d)", f.BShape[0]), nil)
+			return nil, 0, set.Missing("X", fmt.Sprintf("(n, %d)", f.BShape[0]), nil)
 		}
 		name = only
 	}
 	r, err := set.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer r.Close()
 	x, err := r.Matrix(fmt.Sprintf("(n, %d)", f.BShape[0]))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return f.PredictRows(x)
+	rows, _ = x.Dims()
+	z, err = f.PredictRows(x)
+	return z, rows, err
 }
 
 func (m *Model) table(to *Prediction, files dataio.Files, path string, na []string) error {
@@ -93,6 +98,7 @@ func (m *Model) table(to *Prediction, files dataio.Files, path string, na []stri
 		to.note(warning.ValuesReplaced, "%d missing values are replaced by the means of the fit's data", rows.Filled)
 	}
 	m.judge(to, rows.Y, rows.Weights)
+	m.beyond(to, n)
 	to.mean()
 	return nil
 }
