@@ -161,7 +161,10 @@ class _Regression(BaseEstimator):
 
     def _linear(self, X):
         check_is_fitted(self)
-        return self._validated(X) @ self.coef_.T + self.intercept_
+        z = self._validated(X) @ self.coef_.T + self.intercept_
+        fits = self.fit_ if isinstance(self.fit_, list) else [self.fit_]
+        _beyond(z, np.column_stack([f.mu_hat for f in fits]))
+        return z
 
 
 class _Numbers(RegressorMixin, _Regression):
@@ -377,10 +380,6 @@ class Multinomial(ClassifierMixin, _Likelihood):
             self.intercept_ = np.zeros(len(classes))
         return self
 
-    def _linear(self, X):
-        check_is_fitted(self)
-        return self._validated(X) @ self.coef_.T + self.intercept_
-
     def decision_function(self, X):
         """The linear predictors, X coef_.T + intercept_; of two classes that of the second less that of the first."""
         z = self._linear(X)
@@ -490,6 +489,16 @@ def _times(y):
         return y[:, 0].astype(float), event
     y = column_or_1d(y, warn=True)
     return y, np.ones(len(y))
+
+
+def _beyond(z, seen):
+    """Warns of linear predictors farther beyond those of the fit's own data, d x m, than these are from each other."""
+    width, z = np.ptp(seen, axis=0), z.reshape(len(z), -1)
+    out = np.maximum(z - seen.max(axis=0), seen.min(axis=0) - z) > np.maximum(width, 1e-6 * np.abs(seen).max())
+    if rows := int(out.any(axis=1).sum()):
+        warn(SurepipeWarning(f"{rows} of {len(z)} rows are predicted farther beyond the fit's own data than these are from "
+                             "each other: what is known of the error of a prediction is not for them; look for columns "
+                             "in other units, and for missing values that are numbers", "beyond-data"))
 
 
 def _required(e, X, y):

@@ -308,6 +308,21 @@ def test_what_stands_beside_the_rows_is_an_array():
     assert (bounded.b >= 0).all()
 
 
+@pytest.mark.parametrize("estimator", [Lasso(lam="0.1max"), Logistic(lam="0.1max"), Multinomial(lam="0.1max")])
+def test_rows_beyond_the_data_are_told(estimator):
+    X, y = load_iris(return_X_y=True)
+    if isinstance(estimator, Logistic):
+        X, y = X[:100], y[:100]
+    estimator.fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        estimator.predict(X)
+    with pytest.warns(surepipe.SurepipeWarning, match="3 of 100 rows.*beyond-data"):
+        far = X[:100].copy()
+        far[:3] *= 1000
+        estimator.predict(far)
+
+
 @pytest.mark.parametrize("estimator", [Lasso(lam="0.1max"), Logistic(lam="0.1max")])
 def test_rows_in_another_order_are_told(diabetes, estimator):
     X, y = diabetes
