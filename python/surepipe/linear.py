@@ -163,7 +163,11 @@ class _Regression(BaseEstimator):
         check_is_fitted(self)
         z = self._validated(X) @ self.coef_.T + self.intercept_
         fits = self.fit_ if isinstance(self.fit_, list) else [self.fit_]
-        _beyond(z, np.column_stack([f.mu_hat for f in fits]))
+        seen = np.column_stack([f.mu_hat for f in fits])
+        if seen.shape[1] > 1 and hasattr(self, "classes_"):  # what is added to all classes says nothing
+            _beyond(z - z.mean(axis=1, keepdims=True), seen - seen.mean(axis=1, keepdims=True))
+        else:
+            _beyond(z, seen)
         return z
 
 
