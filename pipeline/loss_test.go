@@ -327,7 +327,7 @@ func TestHuberWithoutCurvatureIsNotDetermined(t *testing.T) {
 		codes += w.Code + " "
 	}
 	if !math.IsNaN(got.ALO) || got.DivergenceLow != 0 || math.Abs(got.DivergenceHigh-1) > 1e-6 || got.Trusted() ||
-		codes != "not-determined no-leave-one-out " {
+		codes != "loss-scale not-determined no-leave-one-out " {
 		t.Errorf("leave-one-out %g, divergence from %g to %g, trusted %t, %s", got.ALO, got.DivergenceLow,
 			got.DivergenceHigh, got.Trusted(), codes)
 	}
