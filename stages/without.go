@@ -195,16 +195,17 @@ func (j *Job) mostRefits() int {
 
 // refitsAll says that each of some units has a refit: one step knows nothing of what enters the fit without a unit, and
 // few units do not average that out. Where there is one manifold only, further steps lead to the refits of
-// observations.
+// observations. Of problems other than regressions of one outcome on a matrix
+// refits take more.
 func (j *Job) refitsAll(units int) bool {
-	closed := j.solution.Linearization.Closed()
-	if units > few || units == len(j.Y) && math.IsInf(closed.SpaceMargin, 1) {
+	closed, known := j.solution.Linearization.Closed(), linops.StructureOf(j.problem.A)
+	_, picks := linops.Picks(j.problem.A)
+	outcomes, _ := linops.KroneckerOf(j.problem.A)
+	if units > few || units == len(j.Y) && math.IsInf(closed.SpaceMargin, 1) || picks || outcomes != nil ||
+		j.problem.K != nil || !known.Entries.Known {
 		return false
 	}
-	each := closed.DiagonalFlops
-	if entries := linops.StructureOf(j.problem.A).Entries; entries.Known {
-		each += 4 * float64(entries.Value) // the products of a step
-	}
+	each := closed.DiagonalFlops + 4*float64(known.Entries.Value) // with the products of a step
 	return manySteps*float64(units)*each <= fewFlops && !j.refusesRefits()
 }
 
