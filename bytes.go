@@ -9,6 +9,7 @@ import (
 	"surepipe/internal/parallel"
 	"surepipe/loss"
 	"surepipe/problems"
+	"surepipe/stages"
 	"surepipe/study"
 	"surepipe/study/load"
 )
@@ -71,9 +72,6 @@ var needs = map[Problem]func(s sides, o *Options) float64{
 
 // garbage is what has not been collected yet, beside what is in use.
 const garbage = 1.25
-
-// mostRefitted is how many observations leave-one-out leaves out one by one, by fits that leave garbage behind.
-const mostRefitted = 64
 
 // mostOrder is the largest order of a completion's exact leverages.
 const mostOrder = 4096
@@ -148,7 +146,7 @@ func (o *Options) bytes(s load.Sizes, spec *problems.Spec) int64 {
 	}
 	work := need(of, o)
 	k, _ := loss.KindOf(o.Loss)
-	if of.d <= mostRefitted && (!k.Squared() || o.LeaveOneOut) {
+	if of.d <= stages.MostRefitted && (!k.Squared() || o.LeaveOneOut) { // by fits that leave garbage behind
 		work += 4e3 * of.d
 	}
 	if !k.Squared() || k.Columns {

@@ -118,12 +118,13 @@ that the trace causes, gcv_trace_stderr`,
 		Asked: "--alo or --criterion alo",
 		Help: `leave-one-out: the mean of ((y_i - mu_hat_i)/(1 - D_ii))^2, with D the derivative of
 mu_hat; exact for ols and ridge. With a --loss it is the mean loss of an observation
-one Newton step towards the fit without it. Those that carry the mean, and all of up
-to 64, are left out by fits without them. The probes of the trace show the diagonal
-of D too: alo is then an estimate (RandALO), and alo_probe_stderr the part of
-alo_stderr that is due to the probes; it takes at least 24, and not those of --trace
-hutch++. Where observations have leverages (D_ii) too near to 1 for the probes alo is
-left out, and alo_unresolved is their number. Where the trace takes no probes alo
+one Newton step towards the fit without it. Those that carry the mean are left out by
+fits without them, and so are all of up to 64 in a regression of one response, where
+that is cheap. The probes of the trace show the diagonal of D too: alo is then an
+estimate (RandALO), and alo_probe_stderr the part of alo_stderr that is due to the
+probes; it takes at least 24, and not those of --trace hutch++. Where observations
+have leverages (D_ii) too near to 1 for the probes alo is left out, and
+alo_unresolved is their number. Where the trace takes no probes alo
 comes with --alo: from the exact diagonal where that is cheap or --trace is exact, else
 from 48 probes`,
 		Undefined: "there some observation determines its own fit, rests on too few probes, or moves the fit to " +
@@ -137,9 +138,9 @@ from 48 probes`,
 		Name: LGO, Label: "LGO", Blocks: true, Predicts: true, Losses: AllLosses,
 		Help: `leave-group-out: the mean error of observations whose group (--groups, --blocks) is
 left out, residuals (I - D_GG)^{-1} (y - mu_hat)_G by the group's block of D; exact
-for ols and ridge, else one Newton step towards each refit, as alo, but for up to 64
-groups, which fits leave out where these are cheap. lgo_stderr goes over groups. It
-needs D from factors or its exact trace; the default with --groups`,
+for ols and ridge, else one Newton step towards each refit, as alo, and refits of up
+to 64 groups where alo would have them. lgo_stderr goes over groups. It needs D from
+factors or its exact trace; the default with --groups`,
 		Undefined: "at each of them some group determines a part of its own fit, or the blocks of the derivative are " +
 			"not known",
 		Value:      func(f Fitted) (float64, float64) { return f.withoutUnits(f.LGO) },

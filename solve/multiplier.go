@@ -62,39 +62,42 @@ func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, err
 		return array.Batch{}, err
 	}
 	defer s.Release()
-	_, dim := p.A.Dims()
 	q, _ := p.K.Dims()
 	dev, rho := p.Device, largeWeight*math.Max(bound, 1e-300)/k
-	b, rest, u, more := dev.Alloc(1, dim), dev.Alloc(1, dim), dev.Alloc(1, q), dev.Alloc(1, q)
+	u := dev.Alloc(1, q)
+	if err := settle(ctx, s, p, y, u, rho); err != nil {
+		u.Free()
+		return array.Batch{}, err
+	}
+	return u, nil
+}
+
+// settle sets u by the method of multipliers.
+func settle(ctx context.Context, s *splitting.Penalized, p Problem, y, u array.Batch, rho float64) error {
+	dev := u.Device()
+	_, dim := p.A.Dims()
+	b, rest, more := dev.Alloc(1, dim), dev.Alloc(1, dim), dev.Alloc(1, u.N())
 	defer array.Free(b, rest, more)
 	dev.Fill(u, 0)
 	for step := range multiplierSteps {
 		p.A.Adjoint(rest, y)
-		if step > 0 {
-			p.K.Adjoint(b, u)
-			dev.Lin(rest, 1, rest, -1, b)
-		}
+		p.K.Adjoint(b, u)
+		dev.Lin(rest, 1, rest, -1, b)
 		if err := s.Solve(ctx, b, rest, rho, splitting.Anywhere); err != nil {
-			u.Free()
-			return array.Batch{}, err
+			return err
 		}
 		p.K.Forward(more, b)
 		dev.Lin(u, 1, u, rho, more)
 		change, size := rho*more.MaxAbs(), u.MaxAbs()
-		if err := dev.Err(); err != nil {
-			u.Free()
-			return array.Batch{}, err
-		}
-		if step > 0 && change <= multiplierTol*size {
-			return u, nil
+		if err := dev.Err(); err != nil || change <= multiplierTol*size {
+			return err
 		}
 		if step > 0 && change > slowMultiplier*size {
 			rho *= 100
 		}
 	}
-	u.Free()
-	return array.Batch{}, fmt.Errorf("solve: K takes a direction so nearly to 0, beside others, that its multiplier " +
-		"there is beyond rounding errors")
+	return fmt.Errorf("solve: K takes a direction so nearly to 0, beside others, that its multiplier there is beyond " +
+		"rounding errors")
 }
 
 // largeWeight is rho in units of ||A||^2/||K||^2. The multiplier is known where a step changes it by at most

@@ -87,10 +87,10 @@ func LossOf(p vjp.Problem) func(i int, mu, y float64) float64 {
 const (
 	// carries is the share of the mean excess of errors over those of a perfect fit that an observation must add, when
 	// it is left out, for its error to be that of a refit. There are at most mostRefits, and at least one, of together
-	// about refitFlops floating-point operations, a second's work. Of at most few observations all have one, where
-	// these take about fewFlops, some hundredths of a second.
+	// about refitFlops floating-point operations, a second's work. Of at most MostRefitted observations all have one,
+	// where these take about fewFlops, some hundredths of a second.
 	carries, mostRefits, refitFlops = 0.1, 32, 10 * cheapDiagonal
-	few, fewFlops                   = 64, cheapDiagonal / 40
+	MostRefitted, fewFlops          = 64, cheapDiagonal / 40
 	// mostCopied is the number of entries of A up to which refits have a copy of their own.
 	mostCopied = 1 << 24
 )
@@ -195,13 +195,12 @@ func (j *Job) mostRefits() int {
 
 // refitsAll says that each of some units has a refit: one step knows nothing of what enters the fit without a unit, and
 // few units do not average that out. Where there is one manifold only, further steps lead to the refits of
-// observations. Of problems other than regressions of one outcome on a matrix
-// refits take more.
+// observations. Of problems other than regressions of one outcome on a matrix refits take more.
 func (j *Job) refitsAll(units int) bool {
 	closed, known := j.solution.Linearization.Closed(), linops.StructureOf(j.problem.A)
 	_, picks := linops.Picks(j.problem.A)
 	outcomes, _ := linops.KroneckerOf(j.problem.A)
-	if units > few || units == len(j.Y) && math.IsInf(closed.SpaceMargin, 1) || picks || outcomes != nil ||
+	if units > MostRefitted || units == len(j.Y) && math.IsInf(closed.SpaceMargin, 1) || picks || outcomes != nil ||
 		j.problem.K != nil || !known.Entries.Known {
 		return false
 	}

@@ -287,7 +287,7 @@ func (r *place) withBasis(dev array.Device, a, k linops.Operator) (_ space.Space
 		return space.Preimage(t, k.Forward, k.Adjoint), "K is orthogonal: the space is that of r, turned"
 	}
 	if s := linops.StructureOf(a); s.Columns.Value > 0 || s.Rows.Value > 0 {
-		if s, equations := newSequenceSpace(k, r.model, dim > mostNullSpace); s != nil {
+		if s, equations := newSequenceSpace(k, r.model); s != nil {
 			r.equations = equations
 			return s, "the rows of K read neighbours, and those at which K b is 0 are independent: a banded " +
 				"matrix projects on their null space"

@@ -28,9 +28,9 @@ type sequenceSpace struct {
 
 // newSequenceSpace is {x : K x in T} where T are vectors that are 0 outside a set; nil where K does not read
 // neighbours, or the rows at which K x is 0 depend on each other, but for rounding errors. Rows that each begin at a
-// column of their own do not, and if lenient is set they may do so but for rounding errors: the space has the right
-// dimension then, and is doubtful.
-func newSequenceSpace(k linops.Operator, m *prox.Model, lenient bool) (space.Space, equations) {
+// column of their own do not, and of more than mostNullSpace coordinates they may do so but for rounding errors: the
+// space has the right dimension then, and is doubtful.
+func newSequenceSpace(k linops.Operator, m *prox.Model) (space.Space, equations) {
 	form := m.Space.Form()
 	if form.Kind != space.Subset || m.Curvature != nil {
 		return nil, nil
@@ -61,7 +61,7 @@ func newSequenceSpace(k linops.Operator, m *prox.Model, lenient bool) (space.Spa
 		return nil, nil
 	}
 	s.doubtful = s.lu.Least() < banded.LeastPivot
-	if s.doubtful && !(lenient && linops.Begins(zero, p) != nil) {
+	if s.doubtful && (p <= mostNullSpace || linops.Begins(zero, p) == nil) {
 		return nil, nil
 	}
 	return s, s

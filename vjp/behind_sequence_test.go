@@ -17,32 +17,21 @@ import (
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/solve/solvetest"
+	"surepipe/space/spacetest"
 	"surepipe/vjp"
 )
 
 // trend is the operator of differences taken order+1 times, sparse and as a matrix.
 func trend(t *testing.T, dev array.Device, n, order int) (*linops.CSR, *mat.Dense) {
 	t.Helper()
-	row := []float64{1}
-	for range order + 1 {
-		next := make([]float64, len(row)+1)
-		for i, v := range row {
-			next[i] -= v
-			next[i+1] += v
-		}
-		row = next
-	}
-	q := n - order - 1
+	q, rows := n-order-1, spacetest.Differences(n, order+1)
 	m := mat.NewDense(q, n, nil)
-	indptr, indices, values := []int{0}, []int{}, []float64{}
 	for i := range q {
-		for j, v := range row {
-			m.Set(i, i+j, v)
-			indices, values = append(indices, i+j), append(values, v)
+		for at := rows.Indptr[i]; at < rows.Indptr[i+1]; at++ {
+			m.Set(i, rows.Indices[at], rows.Values[at])
 		}
-		indptr = append(indptr, len(values))
 	}
-	k, err := linops.NewCSR(dev, q, n, indptr, indices, values)
+	k, err := linops.NewCSR(dev, q, n, rows.Indptr, rows.Indices, rows.Values)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,28 +10,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/banded"
+	"surepipe/space/spacetest"
 )
 
-// differences are those of n numbers, taken order times.
-func differences(n, order int) banded.Rows {
-	row := []float64{1}
-	for range order {
-		next := make([]float64, len(row)+1)
-		for i, v := range row {
-			next[i] -= v
-			next[i+1] += v
-		}
-		row = next
-	}
-	k := banded.Rows{Indptr: []int{0}}
-	for i := range n - order {
-		for j, v := range row {
-			k.Indices, k.Values = append(k.Indices, i+j), append(k.Values, v)
-		}
-		k.Indptr = append(k.Indptr, len(k.Indices))
-	}
-	return k
-}
+func differences(n, order int) banded.Rows { return banded.Rows(spacetest.Differences(n, order)) }
 
 // The solution is that of dense algebra, also where the elimination exchanges rows.
 func TestSolve(t *testing.T) {

@@ -25,7 +25,7 @@ type supernode struct {
 	to       []int32 // of the rows below, their places among the parent's rows
 	entries  []entry
 	task     bool // its tree is factorized at once, with others
-	odd      bool // its depth in the tree
+	stack    int  // of the two, the one that what it leaves is on: not its parent's
 }
 
 // entry is where a value of the matrix belongs among the columns of its supernode.
@@ -126,7 +126,7 @@ const linked = 1 << 9
 func (a *Analysis) link() {
 	for i := len(a.nodes) - 1; i >= 0; i-- {
 		if s := &a.nodes[i]; s.parent >= 0 {
-			s.odd = !a.nodes[s.parent].odd
+			s.stack = 1 - a.nodes[s.parent].stack
 		}
 	}
 	fresh := func() []int32 { return make([]int32, len(a.order)) }
@@ -291,17 +291,10 @@ func (w *fronts) eliminate(i int) error {
 	for _, c := range s.children {
 		w.add(u, fours(n-m), c, m, n)
 		if child := &w.a.nodes[c]; !child.task {
-			w.high[parity(child.odd)] -= fours(len(child.to)) * fours(len(child.to))
+			w.high[child.stack] -= fours(len(child.to)) * fours(len(child.to))
 		}
 	}
 	return nil
-}
-
-func parity(odd bool) int {
-	if odd {
-		return 1
-	}
-	return 0
 }
 
 // room is memory for what a node adds to its parent, of n rows.
@@ -313,7 +306,8 @@ func (w *fronts) room(i, n int) []float64 {
 		}
 		return w.left[i]
 	}
-	stack, high := &w.stacks[parity(w.a.nodes[i].odd)], &w.high[parity(w.a.nodes[i].odd)]
+	at := w.a.nodes[i].stack
+	stack, high := &w.stacks[at], &w.high[at]
 	if *high+size > len(*stack) { // what is on the old one stays there
 		*stack = make([]float64, 2*(*high+size))
 	}

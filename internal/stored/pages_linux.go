@@ -35,7 +35,7 @@ func askForHugePages() {
 		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
 		{Name: "/memory/classes/heap/stacks:bytes"},
 	}
-	first := uintptr(unsafe.Pointer(new([arena / 64]byte))) / arena * arena
+	first := uintptr(unsafe.Pointer(&heap[0])) / arena * arena
 	for asked, wait := uintptr(0), shortestWait; ; time.Sleep(wait) {
 		metrics.Read(heap)
 		size := uintptr(0)

@@ -500,9 +500,9 @@ def _beyond(z, seen):
     width, z = np.ptp(seen, axis=0), z.reshape(len(z), -1)
     out = np.maximum(z - seen.max(axis=0), seen.min(axis=0) - z) > np.maximum(width, 1e-6 * np.abs(seen).max())
     if rows := int(out.any(axis=1).sum()):
-        warn(SurepipeWarning(f"{rows} of {len(z)} rows are predicted farther beyond the fit's own data than these are from "
-                             "each other: what is known of the error of a prediction is not for them; look for columns "
-                             "in other units, and for missing values that are numbers", "beyond-data"))
+        warn(SurepipeWarning(f"{rows} of {len(z)} rows are predicted farther beyond the fit's own data than these are "
+                             "from each other: what is known of the error of a prediction is not for them; look for "
+                             "columns in other units, and for missing values that are numbers", "beyond-data"))
 
 
 def _required(e, X, y):

@@ -82,7 +82,8 @@ const interiorSteps = 200
 
 // Sequence reports that the method applies to a sequence.
 func Sequence(p engine.Problem) bool {
-	return sequence(p) != nil && boundsOf(p) != nil
+	system, _ := sequence(p)
+	return system != nil && boundsOf(p) != nil
 }
 
 // Small reports that it applies with a small dense matrix.
@@ -122,10 +123,8 @@ func newInterior(ctx context.Context, p engine.Problem, o engine.Options) (engin
 
 func (s *interior) prepare(ctx context.Context) (err error) {
 	if s.conditions = boundsOf(s.P); s.conditions != nil {
-		if band := sequence(s.P); band != nil {
-			s.k, _ = linops.RowsOf(s.P.K)
-			system := &bandedSystem{diagonal{normalDiagonal(s.P.A)}, len(s.k.Indptr) - 1, band}
-			s.norm2, s.system = slices.Max(system.c), system
+		if system, k := sequence(s.P); system != nil {
+			s.norm2, s.k, s.system = slices.Max(system.c), k, system
 			return nil
 		}
 		if smallSaddle(s.P) {

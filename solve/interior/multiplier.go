@@ -28,14 +28,13 @@ func AlongBand(p engine.Problem, y array.Batch) array.Batch {
 		return array.Batch{}
 	}
 	q, dim := p.K.Dims()
-	s := &substitution{k: k, c: c, begins: linops.Begins(k, dim), of: slices.Repeat([]int{-1}, dim),
-		place: make([]int, dim)}
+	s := &substitution{k: k, c: c, begins: linops.Begins(k, dim), begun: make([]bool, dim), place: make([]int, dim)}
 	if s.begins == nil {
 		return array.Batch{}
 	}
 	var places []int
 	for i, begin := range s.begins {
-		s.of[k.Indices[begin]] = i
+		s.begun[k.Indices[begin]] = true
 		for _, j := range k.Indices[k.Indptr[i]:k.Indptr[i+1]] {
 			places = append(places, i*dim+j)
 		}
@@ -52,17 +51,21 @@ func AlongBand(p engine.Problem, y array.Batch) array.Batch {
 	return p.Device.Put(host, 1, q)
 }
 
-// substitution solves with K, of which row i begins at entry begins[i], and column j is the beginning of row of[j], or
-// of none with -1. place is that of a column in its part.
+// substitution solves with K, of which row i begins at entry begins[i], and a row at the columns that are begun. place
+// is that of a column in its part.
 type substitution struct {
-	k                 space.Rows
-	c                 []float64
-	begins, of, place []int
+	k             space.Rows
+	c             []float64
+	begun         []bool
+	begins, place []int
 }
 
 // solve sets u on the rows of a part. It is false where the vectors that K takes to 0, or what is left of the columns
 // at which no row begins, are lost in rounding errors.
 func (s *substitution) solve(u, g []float64, part *linops.Part) bool {
+	if len(part.Columns)-len(part.Rows) > banded.MostWidth {
+		return false
+	}
 	rows := slices.SortedFunc(slices.Values(part.Rows), func(i, j int) int {
 		return cmp.Compare(s.k.Indices[s.begins[i]], s.k.Indices[s.begins[j]])
 	})
@@ -72,9 +75,6 @@ func (s *substitution) solve(u, g []float64, part *linops.Part) bool {
 	left := lists.Make(len(part.Columns), func(at int) doubledouble.Number {
 		return doubledouble.Of(g[part.Columns[at]])
 	})
-	if len(part.Columns)-len(rows) > banded.MostWidth {
-		return false
-	}
 	s.project(left, s.null(rows, part.Columns), part.Columns)
 	size := make([]float64, len(left))
 	for _, i := range rows {
@@ -107,7 +107,7 @@ const (
 // vector k is the binomial f over k, so that for differences it is a polynomial of degree k: these are far from each
 // other.
 func (s *substitution) null(rows, columns []int) (base [][]doubledouble.Number) {
-	free := lists.Pick(columns, lists.Places(len(columns), func(at int) bool { return s.of[columns[at]] < 0 }))
+	free := lists.Pick(columns, lists.Places(len(columns), func(at int) bool { return !s.begun[columns[at]] }))
 	for k := range free {
 		v := make([]doubledouble.Number, len(columns))
 		for f, j := range free {

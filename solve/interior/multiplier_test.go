@@ -10,28 +10,8 @@ import (
 	"surepipe/prox"
 	"surepipe/solve/engine"
 	"surepipe/solve/interior"
-	"surepipe/space"
+	"surepipe/space/spacetest"
 )
-
-// differences of an order of n values.
-func differences(n, order int) space.Rows {
-	stencil := []float64{1}
-	for range order {
-		next := make([]float64, len(stencil)+1)
-		for i, v := range stencil {
-			next[i], next[i+1] = next[i]-v, next[i+1]+v
-		}
-		stencil = next
-	}
-	k := space.Rows{Indptr: []int{0}}
-	for i := range n - order {
-		for j, v := range stencil {
-			k.Indices, k.Values = append(k.Indices, i+j), append(k.Values, v)
-		}
-		k.Indptr = append(k.Indptr, len(k.Indices))
-	}
-	return k
-}
 
 // y = g + K* u with whole numbers u and a polynomial g, which K takes to 0, has no rounding errors.
 func TestTheMultiplierOfLongDifferencesIsExact(t *testing.T) {
@@ -40,7 +20,7 @@ func TestTheMultiplierOfLongDifferencesIsExact(t *testing.T) {
 	for order := 1; order <= 4; order++ {
 		for _, n := range []int{50, 8000} {
 			t.Run(fmt.Sprintf("%d differences of %d", order, n), func(t *testing.T) {
-				k := differences(n, order)
+				k := spacetest.Differences(n, order)
 				want, host := make([]float64, n-order), make([]float64, n)
 				for i := range host {
 					host[i] = math.Pow(float64(i-n/2), float64(order-1))

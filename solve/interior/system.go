@@ -95,17 +95,16 @@ func neighbours(p engine.Problem) (k space.Rows, c []float64) {
 	return k, normalDiagonal(p.A)
 }
 
-// sequence is the band of such a problem; nil where it is none.
-func sequence(p engine.Problem) *banded.Saddle {
-	rows, c := neighbours(p)
+// sequence is the system of such a problem, with the rows of K; nil where it is none.
+func sequence(p engine.Problem) (*bandedSystem, space.Rows) {
+	k, c := neighbours(p)
 	if c == nil {
-		return nil
+		return nil, k
 	}
-	_, dim := p.A.Dims()
-	if band := banded.New(banded.Rows(rows), dim); band.Width() <= banded.MostWidth {
-		return band
+	if band := banded.New(banded.Rows(k), len(c)); band.Width() <= banded.MostWidth {
+		return &bandedSystem{diagonal{c}, len(k.Indptr) - 1, band}, k
 	}
-	return nil
+	return nil, k
 }
 
 // start is a fit with a penalty on ||K b||^2 where values are missing.

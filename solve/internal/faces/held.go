@@ -174,9 +174,7 @@ func (f *factor) solve(x []float64) {
 func (f *factor) inverse() blas64.Symmetric {
 	n, m := f.n, len(f.held)
 	r := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: n, Stride: n, Data: make([]float64, n*n)}
-	for i := range n {
-		copy(r.Data[i*n+i:i*n+n], f.r[i*f.stride+i:i*f.stride+n])
-	}
+	f.copyTo(r.Data, n)
 	out, _ := lapack64.Potri(r) // its diagonal is positive
 	if m == 0 {
 		return out
