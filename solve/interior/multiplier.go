@@ -76,7 +76,7 @@ func (s *substitution) solve(u, g []float64, part *linops.Part) bool {
 		return doubledouble.Of(g[part.Columns[at]])
 	})
 	s.project(left, s.null(rows, part.Columns), part.Columns)
-	size := make([]float64, len(left))
+	most := 0.0
 	for _, i := range rows {
 		begin := s.begins[i]
 		at := s.place[s.k.Indices[begin]]
@@ -85,19 +85,17 @@ func (s *substitution) solve(u, g []float64, part *linops.Part) bool {
 		for e := s.k.Indptr[i]; e < s.k.Indptr[i+1]; e++ {
 			at, product := s.place[s.k.Indices[e]], v.Mul(doubledouble.Of(s.k.Values[e]))
 			left[at] = left[at].Sub(product)
-			size[at] = max(size[at], math.Abs(product.Hi))
+			most = max(most, math.Abs(product.Hi))
 		}
 	}
-	for at, v := range left {
-		if !(math.Abs(v.Hi) <= lostInSubstitution*max(size[at], math.Abs(g[part.Columns[at]]))) {
-			return false
-		}
-	}
-	return true
+	// Errors of u grow towards the end, where what is left of the other columns shows them.
+	return !slices.ContainsFunc(left, func(v doubledouble.Number) bool {
+		return !(math.Abs(v.Hi) <= lostInSubstitution*most)
+	})
 }
 
-// Rounding errors may leave the share lostInSubstitution of a sum. Of a vector of which the others leave less than
-// dependent, in squares, A sees nothing of its own.
+// Rounding errors may leave the share lostInSubstitution of the largest entry of K times one of u. Of a vector of which
+// the others leave less than dependent, in squares, A sees nothing of its own.
 const (
 	lostInSubstitution = 1e-8
 	dependent          = 1e-24

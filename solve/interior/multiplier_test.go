@@ -3,6 +3,7 @@ package interior_test
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"surepipe/array"
@@ -10,6 +11,7 @@ import (
 	"surepipe/prox"
 	"surepipe/solve/engine"
 	"surepipe/solve/interior"
+	"surepipe/solve/solvetest"
 	"surepipe/space/spacetest"
 )
 
@@ -53,4 +55,25 @@ func TestTheMultiplierOfLongDifferencesIsExact(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The multiplier of noise is of another size in the middle than at the ends, where rounding errors of the middle are no
+// small share of it.
+func TestLongNoiseHasAMultiplier(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	const n, order = 200000, 3
+	k := spacetest.Differences(n, order)
+	op, err := linops.NewCSR(dev, n-order, n, k.Indptr, k.Indices, k.Values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer op.Release()
+	y := dev.Put(solvetest.Gaussian(rand.New(rand.NewPCG(1, 2)), n), 1, n)
+	defer y.Free()
+	u := interior.AlongBand(engine.Problem{A: linops.Identity(n), K: op, R: prox.Zero(), Device: dev}, y)
+	if u.IsZero() {
+		t.Fatal("no multiplier")
+	}
+	u.Free()
 }
